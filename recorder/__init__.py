@@ -1,0 +1,1 @@
+"""Ground floor: declares the planes and records them. Needs pyarrow alone; torch is an extra."""
