@@ -1,0 +1,59 @@
+# Daily commands. `make` prints them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STORE ?= store
+
+# The strict editable install links single files, so a new or removed file needs a new install.
+ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
+
+.PHONY: help run test test-slow check docs coverage captures bench clean
+
+help: ## print these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "planewise needs Python 3.11 or newer; found $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml $(ROOMS)
+	$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(INSTALL) -e '.[test,check]'
+	@touch $@
+
+# One shipped capture is corrupted on purpose, so the nightly job ends with exit code 3 ("an input was refused").
+run: $(VENV)/.installed ## run the nightly job over the shipped captures
+	@$(BIN)/planewise nightly --store $(STORE) --campaign examples/campaign.json examples/captures || [ $$? -eq 3 ]
+
+test: $(VENV)/.installed-test ## run the tests (installs torch for the CPU)
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-slow: $(VENV)/.installed-test ## run the tests that take more than ten seconds each
+	$(BIN)/python -m pytest -q -m slow
+
+coverage: $(VENV)/.installed-test ## run the tests and report the lines they do not reach
+	$(BIN)/python -m pytest -q -m "not slow" --cov --cov-report=term-missing:skip-covered
+
+check: $(VENV)/.installed-test ## lint, types, SQL and generated docs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p planewise
+	$(BIN)/python -m planewise.pipeline.reference docs --check
+
+docs: $(VENV)/.installed-test ## write the generated reference pages
+	$(BIN)/python -m planewise.pipeline.reference docs
+
+captures: $(VENV)/.installed-test ## record the shipped example captures again
+	$(BIN)/python examples/train_tiny.py --make-captures examples/captures
+
+bench: $(VENV)/.installed-test ## measure against peers and floors, as ratios
+	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean: ## remove the environment, the build links and the example store
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage $(STORE)

@@ -1,0 +1,87 @@
+"""Options that several commands share, and the progress line of long stages."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..output import OutputFormat
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+ProgressCallback = Callable[[int, int, str], None]
+"""Called by a stage with (done, total, what)."""
+
+
+def store_option(function: Decorated) -> Decorated:
+    """``--store``: the store's folder, also from PLANEWISE_STORE."""
+    return click.option(
+        "--store",
+        "store_path",
+        type=click.Path(path_type=Path, file_okay=False),
+        required=True,
+        envvar="PLANEWISE_STORE",
+        show_envvar=True,
+        help="Folder of the store.",
+    )(function)
+
+
+def format_option(name: str = "--format") -> Callable[[Decorated], Decorated]:
+    """``--format``: how rows are written; ``table`` is for people and may be cut, the others are complete."""
+    return click.option(
+        name,
+        "output_format",
+        type=click.Choice(list(OutputFormat)),
+        default=OutputFormat.TABLE,
+        show_default=True,
+        help="How rows are written to standard output.",
+    )
+
+
+def output_option(function: Decorated) -> Decorated:
+    """``--output``: write the JSON document to a file instead of standard output."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the whole JSON document to this file.",
+    )(function)
+
+
+def input_argument(function: Decorated) -> Decorated:
+    """``INPUT``: one bundle, capture folder or trace file."""
+    return click.argument("input_path", metavar="INPUT", type=click.Path(path_type=Path))(function)
+
+
+def note(text: str) -> None:
+    """One line for people, on standard error."""
+    click.echo(text, err=True)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[ProgressCallback]:
+    """A progress bar on standard error; nothing at all when that is no terminal."""
+    console = Console(file=sys.stderr)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(title, total=None)
+
+        def report(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=f"{title} {what[-40:]}")
+
+        yield report

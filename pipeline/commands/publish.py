@@ -1,0 +1,37 @@
+"""``planewise publish``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ..output import OutputFormat, Rows, write_rows
+from ..publish import publish as publish_store
+from ..store import Store
+from .options import format_option, note, progress_bar, store_option
+
+COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
+
+
+@click.command()
+@store_option
+@format_option()
+def publish(store_path: Path, output_format: OutputFormat) -> int:
+    """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
+
+    A run that was published before is reported as such and never written again. Failed and invalid runs are
+    published too, with the evidence that says so.
+
+    \b
+    Example: planewise publish --store /data/store
+    """
+    store = Store.open(store_path)
+    with progress_bar("publish") as report:
+        results = publish_store(store, progress=report)
+    write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    fresh = sum(result.status == "published" for result in results)
+    refused = sum(result.status == "refused" for result in results)
+    note(f"published {fresh}, already published {len(results) - fresh - refused}, refused {refused}")
+    return 3 if refused else 0

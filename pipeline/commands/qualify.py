@@ -1,0 +1,40 @@
+"""``planewise qualify``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ...recorder.errors import CheckFailed
+from ..output import OutputFormat, Rows, write_rows
+from ..qualify import qualify as qualify_store
+from ..store import Store
+from .options import format_option, note, progress_bar, store_option
+
+COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
+
+
+@click.command()
+@store_option
+@click.option("--require-valid", is_flag=True, help="Exit with 1 unless every staged run is valid and complete.")
+@format_option()
+def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) -> int:
+    """Judge every staged run: structural health, capabilities and evidence, in SQL over all of them at once.
+
+    \b
+    Example: planewise qualify --store /data/store --require-valid
+    """
+    store = Store.open(store_path)
+    with progress_bar("qualify") as report:
+        results = qualify_store(store, progress=report)
+    write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    note(f"{len(results)} staged runs, {sum(r.status == 'valid' for r in results)} valid")
+    bad = [result.run_id for result in results if result.status != "valid"]
+    if require_valid and bad:
+        raise CheckFailed(
+            f"{len(bad)} of {len(results)} staged runs are not valid: {', '.join(sorted(bad)[:5])}",
+            remedy="read report.md in their staging folders, or query --kind health",
+        )
+    return 0

@@ -1,0 +1,35 @@
+"""``planewise sql``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ..catalog import run_untrusted
+from ..output import OutputFormat, Rows, write_rows
+from ..store import Store
+from .options import format_option, store_option
+
+
+@click.command()
+@click.argument("query")
+@store_option
+@format_option()
+def sql(query: str, store_path: Path, output_format: OutputFormat) -> int:
+    """Run one SQL query over every run of a store, read-only; QUERY may be - for standard input.
+
+    The query reads the views of the catalogue and nothing outside the store.
+
+    \b
+    Example: planewise sql "from device_clock_busy" --store /data/store --format csv
+    """
+    text = sys.stdin.read() if query == "-" else query
+    con = Store.open(store_path).connect()
+    try:
+        run_untrusted(con, text)
+        write_rows(Rows.fetch(con), output_format)
+    finally:
+        con.close()
+    return 0
