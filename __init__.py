@@ -10,12 +10,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .recorder.contract import CaptureContract as CaptureContract
+    from .recorder.contract import ComparisonIdentity as ComparisonIdentity
+    from .recorder.errors import ContractError as ContractError
     from .recorder.errors import PlanewiseError as PlanewiseError
+    from .recorder.errors import RecordingError as RecordingError
+    from .recorder.faults import RecordingWarning as RecordingWarning
+    from .recorder.gradient_contract import ExpectedGradient as ExpectedGradient
+    from .recorder.gradient_contract import GradientContract as GradientContract
+    from .recorder.gradient_contract import GradientFamilyContract as GradientFamilyContract
+    from .recorder.options import RecorderOptions as RecorderOptions
+    from .recorder.profile_run import CaptureSelector as CaptureSelector
+    from .recorder.profile_run import ProfileRun as ProfileRun
+    from .recorder.session import TraceSession as TraceSession
+    from .recorder.spans import SpanGuard as SpanGuard
+    from .recorder.spans import SpanId as SpanId
+    from .recorder.vocabulary import CoverageLevel as CoverageLevel
+    from .recorder.vocabulary import EdgeKind as EdgeKind
+    from .recorder.vocabulary import ExecutionStep as ExecutionStep
+    from .recorder.vocabulary import GradientExpectation as GradientExpectation
+    from .recorder.vocabulary import GradientState as GradientState
+    from .recorder.vocabulary import MeasurementScope as MeasurementScope
+    from .recorder.vocabulary import MemoryCategory as MemoryCategory
+    from .recorder.vocabulary import Phase as Phase
+    from .recorder.vocabulary import SpanKind as SpanKind
+    from .recorder.vocabulary import TimingMode as TimingMode
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "PlanewiseError": ".recorder.errors",
+    "CaptureContract": ".recorder.contract",
+    "CaptureSelector": ".recorder.profile_run",
+    "ComparisonIdentity": ".recorder.contract",
+    "ContractError": ".recorder.errors",
+    "CoverageLevel": ".recorder.vocabulary",
+    "EdgeKind": ".recorder.vocabulary",
+    "ExecutionStep": ".recorder.vocabulary",
+    "ExpectedGradient": ".recorder.gradient_contract",
+    "GradientContract": ".recorder.gradient_contract",
+    "GradientExpectation": ".recorder.vocabulary",
+    "GradientFamilyContract": ".recorder.gradient_contract",
+    "GradientState": ".recorder.vocabulary",
+    "MeasurementScope": ".recorder.vocabulary",
+    "MemoryCategory": ".recorder.vocabulary",
+    "Phase": ".recorder.vocabulary",
+    "ProfileRun": ".recorder.profile_run",
+    "RecorderOptions": ".recorder.options",
+    "RecordingError": ".recorder.errors",
+    "RecordingWarning": ".recorder.faults",
+    "SpanGuard": ".recorder.spans",
+    "SpanId": ".recorder.spans",
+    "SpanKind": ".recorder.vocabulary",
+    "TimingMode": ".recorder.vocabulary",
+    "TraceSession": ".recorder.session",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -65,7 +65,7 @@ def _rebuild(
 
 
 class CheckFailed(PlanewiseError):
-    """A check the caller asked for (``--require-valid``, ``--require-eligible``, ``verify --semantic``) did not hold."""
+    """A check that the caller asked for, such as ``--require-valid`` or ``--require-eligible``, did not hold."""
 
     exit_code = 1
     default_code = "check_failed"

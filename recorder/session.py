@@ -1,0 +1,245 @@
+"""The recording session: opens a capture folder, takes records from any thread, ends with a terminal record."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from .errors import ContractError, RecordingError
+from .faults import warn_once_of
+from .folder import add_attachment, claim_folder, write_terminal
+from .memory_records import MemoryCalls
+from .options import RecorderOptions
+from .profile_run import ProfileRun
+from .records import RecordCalls
+from .shards import ShardWriter
+from .span_calls import SpanCalls
+from .spans import SpanId
+from .values import filled_text, text
+from .vocabulary import Outcome, SpanKind
+
+
+class _State(Enum):
+    OPEN = "open"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
+    """One capture in the making; open it with :meth:`open`, and best use it as a context manager.
+
+    Leaving the ``with`` block finishes the capture; an exception in the block ends it as failed, with the exception's
+    text, and passes on. Any thread may record against any span of the session; spans nest per thread, and the first
+    span of a thread lies under the root unless ``parent`` says otherwise. A fault of the disk is sticky: it never
+    reaches the recording calls (unless the options are strict), is warned of once, and makes :meth:`flush` and
+    :meth:`finish` raise :class:`~planewise.recorder.errors.RecordingError`: a damaged capture never ends as complete.
+    """
+
+    def __init__(self, path: Path, run: ProfileRun, run_id: str, options: RecorderOptions) -> None:
+        super().__init__(ShardWriter(path, run_id, options))
+        self.path = path
+        """The capture folder."""
+        self.run_id = run_id
+        """Identity of this recording."""
+        self._options = options
+        self._state = _State.OPEN
+        self._warned = False
+        self._start_clock()
+        self.root_id = self._started(text(run.entrypoint, "entrypoint"), SpanKind.FUNCTION, 0, parent_id=None)
+        """Identity of the root span, which lasts as long as the session."""
+        _LIVE.add(self)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        run: ProfileRun,
+        *,
+        run_id: str | None = None,
+        options: RecorderOptions | None = None,
+    ) -> TraceSession:
+        """Check the run and its contract, create the folder with its header, and start the clock.
+
+        ``run_id`` must be unique per recording; by default it is ``run-<pid>-<unix nanoseconds>``. Raises
+        :class:`ContractError` before anything is written, :class:`Conflict` when ``path`` exists and is not an empty
+        folder, :class:`RecordingError` when the header cannot be written.
+        """
+        identity = f"run-{os.getpid()}-{time.time_ns()}" if run_id is None else filled_text(run_id, "run_id")
+        run.validate()
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        folder = Path(path)
+        claim_folder(folder, run.to_json(run_id=identity, timestamp=now.replace("+00:00", "Z")))
+        return cls(folder, run, identity, options or RecorderOptions())
+
+    def _span(self, span_id: SpanId) -> str:
+        if getattr(span_id, "owner", None) is not self._writer:
+            raise ContractError(
+                f"{span_id!r} is no span of this session",
+                position="span_id",
+                code="foreign_span",
+                remedy="pass the id of a guard, or the root_id, of this session",
+            )
+        return span_id
+
+    def _put(self, family: str, values: tuple[Any, ...], extra_bytes: int = 0) -> None:
+        writer = self._writer
+        with writer.lock:
+            if self._state is not _State.OPEN:
+                raise self._ended()
+            writer.put(family, (next(self._seq), *values), extra_bytes)
+        if writer.fault is not None:
+            self._tell_of_fault()
+
+    @contextmanager
+    def _recording(self) -> Iterator[None]:
+        with self._writer.lock:
+            if self._state is not _State.OPEN:
+                raise self._ended()
+            yield
+        self._tell_of_fault()
+
+    def _ended(self) -> ContractError:
+        return ContractError(f"the session is {self._state.value}", source=self.path, code="session_ended")
+
+    def _tell_of_fault(self) -> None:
+        if self._writer.fault is None:
+            return
+        if self._options.strict:
+            self._writer.check()
+        if not self._warned:
+            self._warned = True
+            warn_once_of(self._writer.fault, self.path)
+
+    def record_attachment(self, source: str | os.PathLike[str], *, title: str, name: str | None = None) -> None:
+        """Copy a raw artefact into the capture, under ``attachments/``, and record its size and digest.
+
+        Raises :class:`RecordingError` when it cannot be read or copied; that fault is not sticky.
+        """
+        row = add_attachment(self.path, Path(source), title=filled_text(title, "title"), name=name)
+        self._put("attachments", row)
+
+    @property
+    def is_open(self) -> bool:
+        """True until the session has ended."""
+        return self._state is _State.OPEN
+
+    @property
+    def lost_rows(self) -> int:
+        """Rows recorded and not written because of a fault."""
+        return self._writer.lost_rows
+
+    def flush(self) -> None:
+        """Put every recorded row on disk; raises :class:`RecordingError` after a fault."""
+        with self._recording():
+            pass
+        self._writer.drain()
+
+    def finish(self) -> Path:
+        """End the capture as complete and return its folder.
+
+        Raises :class:`ContractError` while a span other than the root is open, :class:`RecordingError` after a fault;
+        the session stays open then, and :meth:`finish_failed` may still end it.
+        """
+        self._writer.check()
+        with self._recording():
+            if self._open_spans:
+                raise ContractError(
+                    f"spans still open: {', '.join(self._open_spans)}",
+                    source=self.path,
+                    code="open_spans",
+                    remedy="close their guards first",
+                )
+            now = self.elapsed_ns()
+            self._row("spans_end", (self.root_id, now))
+            self._state = _State.ENDING
+        try:
+            self._writer.drain()
+            self._end(Outcome.COMPLETE, now, None)
+        except RecordingError as fault:
+            self._writer.fault = self._writer.fault or fault  # The root has ended: never end it twice.
+            self._state = _State.OPEN
+            raise
+        return self.path
+
+    def finish_failed(self, reason: str) -> Path:
+        """End the capture as failed and return its folder; open spans stay open.
+
+        A fault of the disk is passed over: the terminal record counts the lost rows. Raises :class:`ContractError` for
+        a blank reason, :class:`RecordingError` when no terminal record can be written.
+        """
+        why = filled_text(reason, "reason")
+        if os.getpid() != self._writer.pid:
+            self._writer.check()
+        with self._writer.lock:
+            if self._state is not _State.OPEN:
+                raise self._ended()
+            now = self.elapsed_ns()
+            self._state = _State.ENDING
+        try:
+            self._drain_what_can()
+            self._end(Outcome.FAILED, now, why)
+        except RecordingError:
+            self._state = _State.OPEN
+            raise
+        return self.path
+
+    def _drain_what_can(self) -> None:
+        if self._writer.fault is None:
+            try:
+                self._writer.drain()
+            except RecordingError:
+                return  # The terminal record says how many rows are lost.
+
+    def _end(self, outcome: Outcome, now: int, reason: str | None) -> None:
+        rows = {name: written for name, written in self._writer.rows_written.items() if written}
+        write_terminal(self.path, outcome, now, reason, rows, self._writer.lost_rows)
+        self._state = _State.ENDED
+        self._writer.close()
+
+    def __enter__(self) -> TraceSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.is_open or os.getpid() != self._writer.pid:
+            return  # Ended by hand; or a fork leaves the block, whose parent owns the capture.
+        try:
+            if value is None:
+                self._finish_or_fail()
+            else:
+                self._fail_with(value)
+        finally:
+            self._writer.close()
+
+    def _finish_or_fail(self) -> None:
+        try:
+            self.finish()
+        except ContractError as refusal:
+            self.finish_failed(str(refusal))
+            raise
+
+    def _fail_with(self, value: BaseException) -> None:
+        try:
+            self.finish_failed(f"{type(value).__name__}: {value}".encode(errors="replace").decode())
+        except RecordingError as fault:
+            value.add_note(f"planewise: the capture could not be ended as failed: {fault}")
+
+
+_LIVE: weakref.WeakSet[TraceSession] = weakref.WeakSet()
+
+
+def _abandon_in_child() -> None:
+    for session in list(_LIVE):
+        session._writer.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)
