@@ -1,0 +1,41 @@
+"""Front door of ingest: the readers by name, and which of them reads a given input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from ..recorder.errors import IncompatibleInput, InputRefused
+from .candle_trace import CandleTraceReader
+from .capture import CaptureReader
+from .contract import PlaneBatch, Reader
+from .source import source_digest
+
+__all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
+
+_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader())
+
+READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _KNOWN})
+"""Every reader by name, in the order in which :func:`detect_format` asks them."""
+
+
+def detect_format(path: str | Path) -> Reader:
+    """The reader whose format the content of ``path`` has; the name of the file plays no part.
+
+    Raises :class:`InputRefused` when there is nothing at ``path``, and :class:`IncompatibleInput` with the list of
+    known formats when no reader knows the content.
+    """
+    where = Path(path)
+    if not where.exists():
+        raise InputRefused("nothing is there", source=where, code="not_found", remedy="check the path")
+    for reader in READERS.values():
+        if reader.detect(where):
+            return reader
+    known = ", ".join(f"{reader.name} ({reader.doc})" for reader in READERS.values())
+    raise IncompatibleInput(
+        f"the content matches no known format; known formats: {known}",
+        source=where,
+        code="unknown_format",
+        remedy="name the format if you know it, or convert the input first",
+    )

@@ -1,0 +1,98 @@
+"""Reads a text file as blocks of whole lines, with physical line numbers, plain or gzip."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from ..recorder.errors import InputRefused
+
+BLOCK_BYTES = 1 << 21
+MAX_LINE_BYTES = 1 << 28
+"""A longer line is refused: a file without line ends must not be read into memory whole."""
+
+WHITE_SPACE = (
+    "\t\n\x0b\x0c\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+"""Unicode White_Space; U+001C to U+001F are not in it (decisions, "Numbers"), though ``str.strip`` removes them."""
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines: ``data`` begins with physical line ``first_line`` (from 1) and ends with a line or the file."""
+
+    first_line: int
+    data: bytes
+
+    @property
+    def line_count(self) -> int:
+        """Number of physical lines; the end of the last line begins no further one."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+
+
+def is_blank(text: str) -> bool:
+    """True when nothing but Unicode White_Space is in the text."""
+    return not text.strip(WHITE_SPACE)
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """The content of a file, decompressed when it begins as gzip does; raises OSError."""
+    with path.open("rb") as stream:
+        packed = stream.read(2) == GZIP_MAGIC
+    return cast(IO[bytes], gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def peek(path: Path, size: int) -> bytes:
+    """The first bytes of the decompressed content; empty when it cannot be read."""
+    try:
+        with open_bytes(path) as stream:
+            return stream.read(size)
+    except (OSError, EOFError, zlib.error):
+        return b""
+
+
+def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Yield the file in blocks of whole lines; raises :class:`InputRefused` when it cannot be read."""
+    line = 1
+    try:
+        with open_bytes(path) as stream:
+            for data in _whole_lines(stream, block_bytes):
+                block = Block(line, data)
+                line += block.line_count
+                yield block
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputRefused(
+            f"cannot be read: {error}", source=path, position=f"line {line} or later", code="unreadable"
+        ) from error
+    except _LineTooLong as error:
+        raise InputRefused(
+            f"a line is longer than {MAX_LINE_BYTES} bytes", source=path, position=f"line {line} or later",
+            code="line_too_long",
+        ) from error  # fmt: skip
+
+
+class _LineTooLong(Exception):
+    """A line outgrew MAX_LINE_BYTES."""
+
+
+def _whole_lines(stream: IO[bytes], block_bytes: int) -> Iterator[bytes]:
+    pending: list[bytes] = []
+    pending_bytes = 0
+    while data := stream.read(block_bytes):
+        end = data.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*pending, data[:end]))
+            pending, pending_bytes = [], 0
+        if end < len(data):
+            pending.append(data[end:])
+            pending_bytes += len(data) - end
+        if pending_bytes > MAX_LINE_BYTES:
+            raise _LineTooLong
+    if pending:
+        yield b"".join(pending)
