@@ -1,0 +1,66 @@
+"""Formats are told by content; digests by content alone."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import pytest
+
+from planewise.ingest.base import READERS, detect_format, source_digest
+from planewise.recorder.errors import IncompatibleInput, InputRefused
+
+
+def test_trace_is_told_by_content_whatever_its_name(every_kind, tmp_path):
+    for name, content in (
+        ("a.parquet", every_kind.read_bytes()),
+        ("b.txt", gzip.compress(every_kind.read_bytes())),
+        ("c", b'\n {"schema": "candle-graph/trace/8", "run_id": "r"}'),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert detect_format(tmp_path / name).name == "candle-trace"
+
+
+def test_capture_is_told_by_its_header(tmp_path):
+    (tmp_path / "header.json").write_text("{}")
+    assert detect_format(tmp_path).name == "capture"
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"{}", json.dumps({"traceEvents": [{"kind": 1}]}).encode()])
+def test_unknown_content_lists_the_known_formats(tmp_path, content):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(IncompatibleInput) as caught:
+        detect_format(path)
+    assert caught.value.code == "unknown_format"
+    assert all(name in str(caught.value) for name in READERS)
+
+
+def test_empty_folder_and_missing_path_are_refused(tmp_path):
+    with pytest.raises(IncompatibleInput, match="known formats"):
+        detect_format(tmp_path)
+    with pytest.raises(InputRefused, match="nothing is there"):
+        detect_format(tmp_path / "absent")
+
+
+def test_digest_of_a_file_is_over_its_bytes(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"abc")
+    assert source_digest(path) == "sha256:" + hashlib.sha256(b"abc").hexdigest()
+    with pytest.raises(InputRefused):
+        source_digest(tmp_path / "absent")
+
+
+def test_digest_of_a_folder_sees_names_and_borders(tmp_path):
+    def digest(name: str, files: dict[str, bytes]) -> str:
+        for file, content in files.items():
+            path = tmp_path / name / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return source_digest(tmp_path / name)
+
+    same = digest("a", {"x": b"1", "d/y": b"23"})
+    assert digest("b", {"d/y": b"23", "x": b"1"}) == same
+    others = [{"x": b"12", "d/y": b"3"}, {"x": b"1", "d/z": b"23"}, {"x": b"1"}, {"x": b"1", "d/y": b"32"}]
+    assert same not in {digest(f"o{i}", files) for i, files in enumerate(others)}
