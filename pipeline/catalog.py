@@ -1,0 +1,118 @@
+"""The catalogue: planewise.duckdb, every view over the store's absolute path, for any DuckDB client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import duckdb
+
+from ..recorder.errors import UsageError
+from ..recorder.planes import PLANES
+from .fsio import sync_file, sync_folder, temporary_sibling
+from .store import Store
+from .tables import TABLES
+from .views import create_input_views, create_views, quote, views_digest
+
+_MANIFEST = '{"run_id": "VARCHAR", "files": [{"bytes": "BIGINT"}]}'
+_NOTE = "Which views this catalogue holds, and for which store; planewise catalog rebuilds it."
+
+
+def build_catalog(store: Store, *, force: bool = False) -> Path:
+    """Build the catalogue unless it is current, or always with ``force``; returns its path.
+
+    It is stale when the views or the store's absolute path have changed. It is built under a temporary name and put
+    in place by one rename, so a reader meets the old one or the new one.
+    """
+    path = store.catalogue_path
+    if not force and _is_current(store):
+        return path
+    temporary = temporary_sibling(path)
+    try:
+        with duckdb.connect(str(temporary)) as con:
+            _fill(con, store)
+        sync_file(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return path
+
+
+def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
+    """Execute one SELECT of an untrusted text on a catalogue connection, which it first locks down.
+
+    Afterwards the connection reads the store's folder and nothing else, writes nothing, and no setting can change.
+    Raises :class:`UsageError` for anything but one SELECT, and for whatever DuckDB refuses.
+    """
+    _lock_down(con)
+    try:
+        statements = con.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise UsageError(
+                f"found {len(statements)} statements ({', '.join(s.type.name for s in statements) or 'none'}), "
+                "expected one SELECT",
+                code="sql_not_one_select",
+                remedy="open planewise.duckdb in the duckdb shell for anything else",
+            )
+        return con.execute(statements[0])
+    except duckdb.Error as error:
+        raise UsageError(str(error).strip(), code="sql_refused") from error
+
+
+def _lock_down(con: duckdb.DuckDBPyConnection) -> None:
+    [(locked,)] = con.execute("SELECT current_setting('lock_configuration')").fetchall()
+    if locked:
+        return
+    [(root,)] = con.execute("SELECT store_path FROM planewise_catalogue").fetchall()
+    con.execute(f"SET allowed_directories = [{quote(root + '/')}]")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET python_enable_replacements = false")
+    con.execute("SET lock_configuration = true")
+
+
+def _is_current(store: Store) -> bool:
+    if not store.catalogue_path.exists():
+        return False
+    try:
+        with duckdb.connect(str(store.catalogue_path), read_only=True) as con:
+            rows = con.execute("SELECT views_digest, store_path FROM planewise_catalogue").fetchall()
+    except duckdb.Error:
+        return False  # Of an older DuckDB, or damaged: it holds nothing that cannot be built again.
+    return rows == [(views_digest(), str(store.path))]
+
+
+def _fill(con: duckdb.DuckDBPyConnection, store: Store) -> None:
+    from .. import __version__
+
+    root = str(store.path)
+    create_input_views(con, _sources(root))
+    create_views(con)
+    con.execute("CREATE TABLE planewise_catalogue (views_digest VARCHAR, store_path VARCHAR, built_by VARCHAR)")
+    con.execute("INSERT INTO planewise_catalogue VALUES (?, ?, ?)", [views_digest(), root, f"planewise {__version__}"])
+    con.execute(f"COMMENT ON TABLE planewise_catalogue IS {quote(_NOTE)}")
+
+
+def _sources(root: str) -> dict[str, str]:
+    """FROM clauses of all inputs. A half-written run lies one folder deeper, in tmp/*/, where no pattern reaches."""
+    sources = {name: _parquet(f"{root}/*/*/planes/{name}.parquet") for name in PLANES}
+    sources |= {name: _parquet(f"{root}/tables/{name}/*.parquet") for name in TABLES}
+    return sources | {"bundles": _bundles(root)}
+
+
+def _parquet(pattern: str) -> str:
+    # A folder above the store may be named like a Hive partition (x=1); it is no column of ours.
+    return f"read_parquet({quote(pattern)}, hive_partitioning = false)"
+
+
+def _bundles(root: str) -> str:
+    """The manifests as rows; an unreadable one has NULLs beside its digest, and stops no query."""
+    return f"""(
+        SELECT manifest.run_id AS run_id, parse_dirpath(filename) AS bundle, sha256(content) AS manifest_sha256,
+               len(manifest.files) AS files,
+               CAST(list_sum(list_transform(manifest.files, lambda file: file.bytes::HUGEINT)) AS BIGINT) AS bytes
+        FROM (
+            SELECT filename, content, TRY(from_json(decode(content), {quote(_MANIFEST)})) AS manifest
+            FROM read_blob({quote(root + "/bundles/*/bundle.json")})
+        )
+    )"""

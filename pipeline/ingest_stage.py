@@ -1,0 +1,153 @@
+"""The stage ``ingest``: sources in, staged runs out; a refused source leaves nothing behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..ingest.base import READERS, Reader, detect_format, source_digest
+from ..recorder.errors import Conflict, InputRefused, PlanewiseError, UsageError
+from .fsio import sync_folder
+from .run_folder import is_regular
+from .staging import StagedRun, stage_source
+from .store import Store, run_key
+
+Progress = Callable[[int, int, str], None]
+"""Called with (done, total, what) before each source and once at the end."""
+
+_STORE_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
+
+
+@dataclass(frozen=True)
+class IngestResult:
+    """What became of one source.
+
+    ``status`` is ingested, unchanged (the store has this content already) or refused. ``run_id``, ``format`` and
+    ``rows`` (rows per plane) are None where they are not known; ``code`` and ``message`` say why it was refused.
+    """
+
+    source: str
+    status: str
+    run_id: str | None = None
+    format: str | None = None
+    rows: dict[str, int] | None = None
+    code: str | None = None
+    message: str | None = None
+
+
+def ingest_sources(
+    store: Store, sources: Sequence[str | Path], *, format: str | None = None, progress: Progress | None = None
+) -> list[IngestResult]:
+    """Read every source into ``staging/``; one result per source, in order, a folder of captures giving one per entry.
+
+    ``format`` names the reader; by default the content decides. Ingesting a source twice changes nothing. Another
+    content under a known run id is refused as a conflict. Raises :class:`UsageError` for an unknown format, and
+    ``OSError`` when the store itself cannot be written; a refused source is a result and stops nothing.
+    """
+    if format is not None and format not in READERS:
+        raise UsageError(f"no format {format!r}", remedy=f"use one of {', '.join(sorted(READERS))}")
+    reader = None if format is None else READERS[format]
+    expanded = [path for source in sources for path in _expand(Path(source), reader)]
+    known = _known_digests(store)
+    results = []
+    for done, source in enumerate(expanded):
+        if progress:
+            progress(done, len(expanded), source.name)
+        results.append(_ingest_or_refuse(store, source, reader, known))
+    if progress:
+        progress(len(expanded), len(expanded), "")
+    return results
+
+
+def _ingest_or_refuse(store: Store, source: Path, reader: Reader | None, known: dict[str, str]) -> IngestResult:
+    try:
+        return _ingest(store, source, reader, known)
+    except PlanewiseError as error:
+        return IngestResult(str(source), "refused", code=error.code, message=str(error))
+    except (OSError, pa.ArrowException, ValueError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno in _STORE_FULL:
+            raise
+        return IngestResult(str(source), "refused", code="unreadable", message=f"{source}: cannot be read: {error}")
+
+
+def _ingest(store: Store, source: Path, reader: Reader | None, known: dict[str, str]) -> IngestResult:
+    _refuse_place(source)
+    reader = reader or detect_format(source)
+    digest = source_digest(source)
+    if digest in known:
+        return IngestResult(str(source), "unchanged", known[digest], reader.name)
+    with store.scratch() as scratch:
+        staged = stage_source(reader, source, scratch / "run")
+        status = _place(store, staged, source)
+    known[staged.source_digest] = staged.run_id
+    return IngestResult(str(source), status, staged.run_id, reader.name, staged.rows)
+
+
+def _place(store: Store, staged: StagedRun, source: Path) -> str:
+    """Rename a complete run into staging, unless the store knows the run; under the lock nobody comes between."""
+    with store.lock():
+        known = store.find(staged.run_id)
+        if known is None:
+            os.rename(staged.folder, store.path / "staging" / run_key(staged.run_id))
+            sync_folder(store.path / "staging")
+            return "ingested"
+        if (known.run_id, known.source_digest) == (staged.run_id, staged.source_digest):
+            return "unchanged"
+    raise Conflict(
+        f"run id {staged.run_id!r} is in the store with other content ({known.source_digest}, "
+        f"this source has {staged.source_digest})",
+        source=source,
+        remedy="a run id names one recording: give the other one its own id, or remove the staged one",
+    )
+
+
+def _known_digests(store: Store) -> dict[str, str]:
+    """Source digest -> run id of every run of the store; a run that cannot be read is met again when its id comes."""
+    known = {}
+    for run in [*store.staged(), *store.bundles()]:
+        try:
+            known[run.source_digest] = run.run_id
+        except InputRefused:
+            continue
+    return known
+
+
+def _expand(source: Path, reader: Reader | None) -> list[Path]:
+    """The source itself, or the entries of a folder that is no source but holds some; hidden ones are not finished."""
+    readers = READERS.values() if reader is None else [reader]
+    if not source.is_dir() or any(candidate.detect(source) for candidate in readers):
+        return [source]
+    if any((source / name).exists() for name in ("bundle.json", "store.json", "evidence.json", "nsight")):
+        return [source]
+    try:
+        children = sorted(child for child in source.iterdir() if not child.name.startswith("."))
+    except OSError:
+        return [source]
+    return children or [source]
+
+
+def _refuse_place(source: Path) -> None:
+    """Refuse what is published already, or lies beside loose evidence that reading the trace would drop (13.1)."""
+    folder = source if source.is_dir() else source.parent
+    if any(is_regular(parent / "bundle.json") for parent in (folder, *folder.resolve().parents)):
+        raise InputRefused(
+            "is a published bundle or lies in one; a bundle is not ingested again",
+            source=source,
+            code="published_bundle",
+            remedy="query or compare the bundle itself",
+        )
+    if (folder / "store.json").exists():
+        raise InputRefused("is a store, expected a capture or a trace", source=source, code="is_a_store")
+    loose = [name for name in ("evidence.json", "nsight") if (folder / name).exists()]
+    if loose:
+        raise InputRefused(
+            f"found {' and '.join(loose)} beside it without a bundle.json",
+            source=source,
+            code="loose_evidence",
+            remedy="move the trace away from the loose evidence",
+        )

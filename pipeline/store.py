@@ -1,0 +1,182 @@
+"""The store: one folder of staged and published runs (docs/architecture.md, "A store")."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from ..recorder.errors import InputRefused
+from .run_folder import RunFolder, run_key
+from .store_format import check_format, complete_layout, create_store, refuse_path
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["OpenStore", "RunFolder", "Store", "open_store", "run_key"]
+
+LOCK_TIMEOUT_S = 600.0
+"""How long a stage waits for another process that works on the same store."""
+
+_ALIVE = ".alive"
+
+
+class Store:
+    """One store. Many processes may open it; whoever moves a run holds :meth:`lock` while doing so."""
+
+    def __init__(self, path: Path) -> None:
+        """Use :meth:`open`."""
+        self.path = path
+        self._lock = FileLock(path / ".lock")
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = False) -> Store:
+        """Open the store at ``path``, with ``create`` making it in an absent or empty folder.
+
+        Removes what killed processes left half-written. Raises :class:`UsageError` for a path that can hold no store,
+        :class:`InputRefused` for a folder that is none, :class:`IncompatibleInput` for one of another version.
+        """
+        root = Path(path).resolve()
+        refuse_path(root)
+        if create and not (root / "store.json").exists():
+            create_store(root)
+        check_format(root)
+        store = cls(root)
+        complete_layout(root)
+        store._sweep()
+        return store
+
+    @property
+    def catalogue_path(self) -> Path:
+        """Where the DuckDB catalogue lies."""
+        return self.path / "planewise.duckdb"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the store against other processes; the lock of a killed process is free at once. Reentrant."""
+        try:
+            self._lock.acquire(timeout=LOCK_TIMEOUT_S)
+        except Timeout:
+            raise InputRefused(
+                f"another process has held the store for {LOCK_TIMEOUT_S:.0f} s",
+                source=self.path,
+                code="store_locked",
+                remedy="wait for it to end, then run again",
+            ) from None
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def staged(self) -> list[RunFolder]:
+        """The staged runs, by folder name."""
+        return self._runs("staging", published=False)
+
+    def bundles(self) -> list[RunFolder]:
+        """The published runs, by folder name."""
+        return self._runs("bundles", published=True)
+
+    def bundle_paths(self) -> dict[str, Path]:
+        """Run id -> folder of every published run, read from the run itself."""
+        return {bundle.run_id: bundle.path for bundle in self.bundles()}
+
+    def find(self, run_id: str) -> RunFolder | None:
+        """The folder of a run, or None. Staging is asked first: a run that moves meanwhile is met in the second."""
+        key = run_key(run_id)
+        for place, published in (("staging", False), ("bundles", True)):
+            if (self.path / place / key).is_dir():
+                return RunFolder(self.path / place / key, published)
+        return None
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A private folder under ``tmp/`` for half-written things, removed at the end.
+
+        Its owner holds a lock inside it, so the next :meth:`open` can tell the folder of a killed process.
+        """
+        folder = self.path / "tmp" / f"{os.getpid()}-{time.time_ns()}-{secrets.token_hex(4)}"
+        alive = FileLock(folder / _ALIVE)
+        with self.lock():
+            folder.mkdir(parents=True)
+            alive.acquire()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            alive.release()
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A read-only connection to the catalogue, which is rebuilt first when the views or the path have changed."""
+        import duckdb
+
+        from .catalog import build_catalog
+
+        return duckdb.connect(str(build_catalog(self)), read_only=True)
+
+    def _runs(self, place: str, *, published: bool) -> list[RunFolder]:
+        try:
+            names = sorted(entry.name for entry in os.scandir(self.path / place) if entry.is_dir())
+        except FileNotFoundError:
+            return []
+        return [RunFolder(self.path / place / name, published) for name in names]
+
+    def _sweep(self) -> None:
+        folders = [entry.path for entry in os.scandir(self.path / "tmp") if entry.is_dir(follow_symlinks=False)]
+        if not folders or not os.access(self.path / "tmp", os.W_OK):
+            return
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return  # Whoever holds the store is alive; the next open sweeps.
+        try:
+            for folder in folders:
+                _remove_if_dead(Path(folder))
+        finally:
+            self._lock.release()
+
+
+class OpenStore:
+    """A store open for queries; ``sql`` gives DuckDB relations, with ``.pl()``, ``.df()`` and ``.arrow()``."""
+
+    def __init__(self, store: Store) -> None:
+        """Use :func:`open_store`."""
+        self.store = store
+        self.con = store.connect()
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """Run one query over the planes and views of every run of the store."""
+        return self.con.sql(query)
+
+    def close(self) -> None:
+        """Close the connection; relations made from it end with it."""
+        self.con.close()
+
+    def __enter__(self) -> OpenStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_store(path: str | Path) -> OpenStore:
+    """Open an existing store for queries; raises what :meth:`Store.open` raises."""
+    return OpenStore(Store.open(path))
+
+
+def _remove_if_dead(folder: Path) -> None:
+    alive = FileLock(folder / _ALIVE)
+    try:
+        alive.acquire(timeout=0)
+    except Timeout:
+        return
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        alive.release()
