@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .pipeline.capture_run import CaptureRun as CaptureRun
+    from .pipeline.store import open_store as open_store
     from .recorder.contract import CaptureContract as CaptureContract
     from .recorder.contract import ComparisonIdentity as ComparisonIdentity
     from .recorder.errors import ContractError as ContractError
@@ -64,6 +66,8 @@ _HOMES = {
     "SpanKind": ".recorder.vocabulary",
     "TimingMode": ".recorder.vocabulary",
     "TraceSession": ".recorder.session",
+    "CaptureRun": ".pipeline.capture_run",
+    "open_store": ".pipeline.store",
 }
 
 __all__ = ["__version__", *_HOMES]
