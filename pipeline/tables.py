@@ -29,6 +29,11 @@ _DECLARED = (
         ),
     ),
     Plane(
+        "comparisons",
+        "One comparison by name. Its runs are in cohort_members; one without any run has a row here alone.",
+        (_col("comparison_id", STRING, "Name of the comparison."),),
+    ),
+    Plane(
         "cohort_members",
         "One run of one cohort of one comparison.",
         (

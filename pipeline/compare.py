@@ -1,0 +1,245 @@
+"""Comparison of two cohorts of runs: eligibility, statistics, interval and verdict (protocol 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from ..recorder.errors import InputRefused, UsageError
+from .bootstrap import Interval, paired_interval, unpaired_interval
+from .bundle import Receipt, second_pass, verify_bundle
+from .campaign import insert_rows, read_run
+from .loose import bundle_connection
+
+COMPARISON_SCHEMA = "planewise/comparison/1"
+METRIC = "outer_wall_time_ns"
+
+_COHORTS = ("baseline", "candidate")
+_CONSUMED = tuple(f"planes/{name}.parquet" for name in ("runs", "spans", "tensor_stats"))
+_MATCHED = (
+    *("label", "rms_a", "rms_b", "rms_ratio", "abs_max_ratio", "non_finite_a", "non_finite_b"),
+    *("samples_a", "samples_b", "runs_a", "runs_b"),
+)
+_SUMMARY = (
+    *("comparable", "paired", "baseline_implementation_id", "candidate_implementation_id", "identity"),
+    *("median_delta_ns", "median_delta_percent"),
+)
+
+
+@dataclass(frozen=True)
+class CohortMember:
+    """One run of a cohort, and the receipt of the bundle it was read from.
+
+    ``verified`` is False for a run that was read from something else than a verified bundle; such a comparison is
+    never eligible. Without a receipt, both receipt fields are None.
+    """
+
+    run_id: str
+    verified: bool = True
+    receipt_run_id: str | None = None
+    manifest_sha256: str | None = None
+
+
+def compare_bundles(
+    baseline: Sequence[str | Path],
+    candidate: Sequence[str | Path],
+    *,
+    verify: Callable[[Path], Receipt] = verify_bundle,
+) -> dict[str, Any]:
+    """Compare two cohorts of published bundles; each is verified deeply before it is read and again after.
+
+    Raises
+    ------
+    VerificationFailed
+        A bundle is not what its manifest says; there is no report then (protocol 10.1).
+    InputRefused
+        A bundle's planes cannot be read, or two different bundles hold one run id.
+    """
+    receipts: dict[Path, Receipt] = {}
+    for path in [Path(path).resolve() for path in (*baseline, *candidate)]:
+        if path not in receipts:
+            receipts[path] = verify(path)
+            read_run(path, receipts[path])
+    con = bundle_connection(_one_per_run(receipts))
+    try:
+        cohorts = [[_member(receipts[Path(path).resolve()]) for path in paths] for paths in (baseline, candidate)]
+        load_cohorts(con, "comparison", baseline=cohorts[0], candidate=cohorts[1])
+        document = compare_cohorts(con, "comparison")
+    finally:
+        con.close()
+    if verify is verify_bundle:
+        for path, receipt in receipts.items():
+            second_pass(path, receipt, [name for name in _CONSUMED if (path / name).exists()])
+    return document
+
+
+def load_cohorts(
+    con: duckdb.DuckDBPyConnection,
+    comparison_id: str,
+    *,
+    baseline: Sequence[CohortMember],
+    candidate: Sequence[CohortMember],
+) -> None:
+    """Name the runs of one comparison, in input order; a comparison of that name is replaced.
+
+    ``con`` holds ``comparisons`` and ``cohort_members`` as tables (:func:`~planewise.pipeline.loose.bundle_connection`
+    makes such a connection). Raises :class:`InputRefused` for a run that ``con`` does not hold.
+    """
+    known = {run_id for (run_id,) in con.execute("SELECT run_id FROM runs").fetchall()}
+    rows = [
+        {
+            "comparison_id": comparison_id,
+            "cohort": cohort,
+            "position": position,
+            "run_id": member.run_id,
+            "verified": member.verified,
+            "receipt_run_id": member.receipt_run_id,
+            "manifest_sha256": member.manifest_sha256,
+        }
+        for cohort, members in zip(_COHORTS, (baseline, candidate), strict=True)
+        for position, member in enumerate(members)
+    ]
+    unknown = [row["run_id"] for row in rows if row["run_id"] not in known]
+    if unknown:
+        raise InputRefused(f"no such run: {unknown[0]!r}", source=comparison_id, code="unknown_run")
+    for table in ("comparisons", "cohort_members"):
+        con.execute(f"DELETE FROM {table} WHERE comparison_id = ?", [comparison_id])
+    insert_rows(con, "comparisons", [{"comparison_id": comparison_id}])
+    insert_rows(con, "cohort_members", rows)
+
+
+def members_where(con: duckdb.DuckDBPyConnection, where: str) -> list[str]:
+    """Run ids of the view ``runs`` that a SQL predicate selects, in ascending order.
+
+    The text can only be one expression: it is handed to DuckDB as the filter of a relation, never pasted into a
+    statement. What it may reach is the connection's matter; give a read-only one for text from elsewhere. Raises
+    :class:`UsageError` with DuckDB's message when it is no such predicate.
+    """
+    try:
+        chosen = con.table("runs").filter(where).project("run_id").order("run_id").fetchall()
+    except duckdb.Error as error:
+        raise UsageError(
+            f"the predicate cannot be used: {str(error).strip()}",
+            source=where,
+            code="bad_predicate",
+            remedy="give one SQL condition over the columns of the view runs",
+        ) from error
+    return [run_id for (run_id,) in chosen]
+
+
+def compare_cohorts(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:
+    """The ``planewise/comparison/1`` document of a comparison in ``con`` (protocol 10.5).
+
+    ``confidence_interval`` is None, and the verdict ``ineligible``, exactly when there are ``reasons``; statistics,
+    deltas and tensor statistics are then given all the same, and prove nothing. Raises :class:`UsageError` when
+    ``con`` holds no comparison of that name.
+    """
+    summaries = _records(con, f"SELECT {', '.join(_SUMMARY)} FROM comparison_summary", comparison_id)
+    if not summaries:
+        raise UsageError(f"no comparison named {comparison_id!r}", remedy="load its cohorts first")
+    summary = summaries[0]
+    statistics = {row.pop("cohort"): row for row in _records(con, _STATISTICS, comparison_id)}
+    interval = _interval(con, comparison_id, summary, statistics)
+    return {
+        "schema": COMPARISON_SCHEMA,
+        "metric": METRIC,
+        "inputs": _inputs(con, comparison_id),
+        "comparable": summary["comparable"],
+        "paired": summary["paired"],
+        "verdict": verdict(interval),
+        "reasons": _records(con, "SELECT code, message FROM comparison_reasons", comparison_id, "reason_order"),
+        "baseline_implementation_id": summary["baseline_implementation_id"],
+        "candidate_implementation_id": summary["candidate_implementation_id"],
+        "identity": summary["identity"],
+        "baseline": statistics["baseline"],
+        "candidate": statistics["candidate"],
+        "median_delta_ns": summary["median_delta_ns"],
+        "median_delta_percent": summary["median_delta_percent"],
+        "confidence_interval": interval and interval.to_json(),
+        "tensor_stats": _tensor_stats(con, comparison_id),
+    }
+
+
+def verdict(interval: Interval | None) -> str:
+    """What an interval proves: ``candidate_faster``, ``candidate_slower``, ``inconclusive``; ``ineligible`` without."""
+    if interval is None:
+        return "ineligible"
+    if interval.upper_delta_ns < 0:
+        return "candidate_faster"
+    return "candidate_slower" if interval.lower_delta_ns > 0 else "inconclusive"
+
+
+_STATISTICS = "SELECT cohort, samples_ns, median_ns, p95_ns, mad_ns FROM comparison_statistics"
+
+
+def _records(
+    con: duckdb.DuckDBPyConnection, query: str, comparison_id: str, order: str = "comparison_id"
+) -> list[dict[str, Any]]:
+    con.execute(f"{query} WHERE comparison_id = ? ORDER BY {order}", [comparison_id])
+    names = [item[0] for item in con.description or []]
+    return [dict(zip(names, row, strict=True)) for row in con.fetchall()]
+
+
+def _interval(
+    con: duckdb.DuckDBPyConnection, comparison_id: str, summary: dict[str, Any], statistics: dict[str, Any]
+) -> Interval | None:
+    if not summary["comparable"]:
+        return None
+    if summary["paired"]:
+        pairs = _records(con, "SELECT delta_ns FROM comparison_pairs", comparison_id, "pair_id")
+        return paired_interval([pair["delta_ns"] for pair in pairs])
+    return unpaired_interval(statistics["baseline"]["samples_ns"], statistics["candidate"]["samples_ns"])
+
+
+def _inputs(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:
+    members = _records(
+        con, "SELECT cohort, run_id, verified, manifest_sha256 FROM cohort_members", comparison_id, "cohort, position"
+    )
+    verified = all(member["verified"] for member in members)
+    listed = {
+        cohort: [
+            {"run_id": member["run_id"], "manifest_sha256": member["manifest_sha256"]}
+            for member in members
+            if verified and member["cohort"] == cohort
+        ]
+        for cohort in _COHORTS
+    }
+    return {"verification": "verified_bundles" if verified else "unverified_traces", **listed}
+
+
+def _tensor_stats(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:
+    rows = _records(con, "FROM comparison_tensor_stats", comparison_id, "matching, row_order")
+    runs = dict(
+        con.execute(
+            "SELECT cohort, count(*) FROM cohort_members WHERE comparison_id = ? GROUP BY cohort", [comparison_id]
+        ).fetchall()
+    )
+    unmatched = {
+        matching: [row["label"] for row in rows if row["matching"] == matching]
+        for matching in ("unmatched_a", "unmatched_b")
+    }
+    return {
+        **{f"{cohort}_runs": runs.get(cohort, 0) for cohort in _COHORTS},
+        "matched": [{name: row[name] for name in _MATCHED} for row in rows if row["matching"] == "matched"],
+        **unmatched,
+    }
+
+
+def _member(receipt: Receipt) -> CohortMember:
+    return CohortMember(receipt.run_id, True, receipt.run_id, receipt.manifest_sha256)
+
+
+def _one_per_run(receipts: dict[Path, Receipt]) -> list[Path]:
+    """One folder per run id: copies of one bundle are one run, which the reason duplicate_run_ids then names."""
+    chosen: dict[str, Path] = {}
+    for path, receipt in receipts.items():
+        first = chosen.setdefault(receipt.run_id, path)
+        if receipts[first].manifest_sha256 != receipt.manifest_sha256:
+            raise InputRefused(
+                f"holds run {receipt.run_id!r}, as {first} does with other content", source=path, code="run_id_clash"
+            )
+    return list(chosen.values())
