@@ -18,6 +18,7 @@ import msgspec
 _NEGATIVE_ZERO = re.compile(rb"(?<=[:\[,\s])-0(?=[\s,}\]])")
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 _MISSING = re.compile(r"Object missing required field `(.*?)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SHOWN = 60
 
@@ -126,6 +127,9 @@ def explain(line: str, error: Exception) -> BadRecord:
     if missing := _MISSING.search(message):
         field = f"{path}.{missing.group(1)}" if path else missing.group(1)
         return BadRecord("missing_field", field, "is missing, expected it in every record of this kind")
+    if unknown := _UNKNOWN.search(message):
+        field = f"{path}.{unknown.group(1)}" if path else unknown.group(1)
+        return BadRecord("unknown_field", field, "is not a field of this document, expected only the known ones")
     code, expected = _classify(message, path)
     return BadRecord(code, path or None, f"found {_found(line, path)}, expected {expected}")
 

@@ -7,7 +7,6 @@ import hashlib
 import json
 
 import pytest
-
 from planewise.ingest.base import READERS, detect_format, source_digest
 from planewise.recorder.errors import IncompatibleInput, InputRefused
 

@@ -6,7 +6,6 @@ import gzip
 import json
 
 import pytest
-
 from planewise.recorder.errors import IncompatibleInput, InputRefused
 
 from .conftest import META, TERMINAL, read_planes
@@ -19,6 +18,8 @@ STATS = {"kind": "tensor_stats", "span_id": "s", "label": "l", "shape": [2, 3], 
 STATS |= {"non_finite": 0, "rms": 1.0, "abs_max": 1.0, "mean": 1.0}
 CALL = {"kind": "edge", "edge_kind": "call", "from_span": "a", "to_span": "b", "host_duration_ns": 1}
 GRADIENT = {"kind": "gradient", "event_id": "g", "root": "r", "key": "k", "state": "present", "norm": 1.0}
+INTERVAL = {"kind": "device_interval", "span_id": "s", "device": "d", "stream_id": "0", "clock_id": "c"}
+INTERVAL |= {"backend": "b", "start_ns": 99, "duration_ns": 1}
 MEMORY = {"kind": "memory", "timestamp_ns": 1, "storage_id": "a", "tensor_id": "t", "span_id": "s", "device": "d"}
 MEMORY |= {"bytes": 1, "action": "alloc", "dtype": "f32"}
 
@@ -83,9 +84,7 @@ def test_terminal_must_not_precede_host_evidence(trace, read, evidence, latest):
 
 
 def test_device_intervals_are_no_host_evidence(trace, read):
-    interval = {"kind": "device_interval", "span_id": "s", "device": "d", "stream_id": "0", "clock_id": "c"}
-    interval |= {"backend": "b", "start_ns": 99, "duration_ns": 1}
-    path = trace.write([META, interval, STATS, GRADIENT, CALL, TERMINAL | {"timestamp_ns": 0}])
+    path = trace.write([META, INTERVAL, STATS, GRADIENT, CALL, TERMINAL | {"timestamp_ns": 0}])
     assert len(read("candle-trace", path)["device_intervals"]) == 1
 
 
@@ -188,12 +187,11 @@ def test_bad_lines_are_refused_with_line_and_field(trace, line, code, field, fou
         ([OP | {"timestamp_ns": 2**63 - 3}], "line 2, field duration_ns"),
         ([START | {"start_ns": 2**63 - 1}, END], "line 3, field duration_ns"),
         (
-            [{"kind": "device_interval", "span_id": "s", "device": "d", "stream_id": "0", "clock_id": "c", "backend": "b",
-              "start_ns": 2**62, "duration_ns": 2**62}],
+            [INTERVAL | {"start_ns": 2**62, "duration_ns": 2**62}],
             "line 2, field duration_ns",
         ),
     ],
-)  # fmt: skip
+)
 def test_interval_whose_end_leaves_64_bits_is_refused(trace, records, position):
     assert_refused(trace.refusal_of(*records), "integer_out_of_range", position, "2^63")
 
