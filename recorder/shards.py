@@ -40,7 +40,8 @@ ROW_BYTES = {name: _row_bytes(family) for name, family in FAMILIES.items()}
 def encode_shard(family: Plane, flat: list[Any], run_id: str) -> pa.Buffer:
     """One complete Parquet file of the rows that lie one after another in ``flat``, without their ``run_id``.
 
-    zstd, dictionaries for text and booleans, DELTA_BINARY_PACKED for integers; the metadata names plane, version, run.
+    zstd, dictionaries for text and booleans, DELTA_BINARY_PACKED for integers, a checksum per page (zstd frames have
+    none, so a flipped bit could pass); the metadata names plane, version and run.
     """
     columns = family.columns[1:]
     width = len(columns)
@@ -56,6 +57,7 @@ def encode_shard(family: Plane, flat: list[Any], run_id: str) -> pa.Buffer:
         use_dictionary=_leaves(family, pa.types.is_string),
         column_encoding=dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
         row_group_size=_ROW_GROUP_ROWS,
+        write_page_checksum=True,
     )
     return sink.getvalue()
 

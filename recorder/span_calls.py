@@ -163,8 +163,7 @@ class SpanCalls(RecordSink):
         with self._writer.lock:
             if not guard.is_open or not self.is_open:
                 return  # A span that is open when its session ends as failed stays open.
-            duration = self.elapsed_ns() - guard.start_ns
-            guard.leave(duration)
+            duration = guard.leave()
             del self._open_spans[guard.id]
             self._row("spans_end", (guard.id, duration))
         self._tell_of_fault()

@@ -82,8 +82,11 @@ class SpanGuard:
         """
         self._end(self)
 
-    def leave(self, duration_ns: int) -> None:
-        """Take the guard off its stack as ended; the session calls this under its lock."""
+    def leave(self) -> int:
+        """Take the guard off its stack, then read its duration; the session calls this under its lock.
+
+        In this order, because a weakref callback in between records against the innermost open span.
+        """
         if self._children or self._stack[-1] is not self:
             raise ContractError(
                 "a span begun inside it is still open",
@@ -92,9 +95,10 @@ class SpanGuard:
                 remedy="close the inner guards first",
             )
         self._stack.pop()
-        self.duration_ns = duration_ns
+        duration = self.duration_ns = self._clock() - self.start_ns
         if self._parent is not None:
             self._parent._children -= 1
+        return duration
 
     def __enter__(self) -> SpanGuard:
         return self

@@ -1,0 +1,297 @@
+"""Trains a tiny attention model on the CPU and records one step of it, in two implementations of the same mathematics.
+
+``eager`` walks the attention heads and the batch one by one with plain operations; ``fused`` calls
+``scaled_dot_product_attention`` and ``addmm``. Losses agree to rounding; times and storages do not.
+
+    python examples/train_tiny.py --implementation eager --run-id eager-01 --output captures/eager-01
+
+A dispatch mode records every ATen operation of the measured region, backward and optimizer included, each in a span of
+its own, so operations and activations are declared complete. Scratch memory inside kernels has no tensor and is not
+seen, so logical memory is declared partial.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from planewise import (
+    CaptureContract,
+    CaptureSelector,
+    ComparisonIdentity,
+    CoverageLevel,
+    ExecutionStep,
+    GradientFamilyContract,
+    MeasurementScope,
+    ProfileRun,
+    SpanKind,
+    TraceSession,
+)
+from planewise.recorder.torch_helpers import (
+    GradientCapturePlan,
+    TorchCapture,
+    TorchOpCapture,
+    inputs_dense_bytes,
+    record_op,
+    record_tensor,
+    record_tensor_stats,
+    tensor_id,
+)
+from planewise.recorder.torch_storages import StorageTracker
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
+
+BATCH, LENGTH, WIDTH, HEADS = 4, 32, 32, 4
+CAPTURE_STEP = 6
+ENTRYPOINT = "examples::train_tiny"
+REGION = f"train_tiny/update-{CAPTURE_STEP:06d}"
+FORWARD, BACKWARD, OPTIMIZER = (f"{REGION}/{step.value}" for step in ExecutionStep)
+
+
+class Block(torch.nn.Module):
+    """One attention block with a small MLP and a frozen input scale."""
+
+    def __init__(self, implementation: str) -> None:
+        super().__init__()
+        self.fused = implementation == "fused"
+        self.scale = torch.nn.Parameter(torch.ones(WIDTH), requires_grad=False)
+        self.qkv = torch.nn.Linear(WIDTH, 3 * WIDTH)
+        self.up = torch.nn.Linear(WIDTH, 2 * WIDTH)
+        self.down = torch.nn.Linear(2 * WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map (batch, length, width) to the same shape."""
+        x = x * self.scale
+        attended = self._fused_attention(x) if self.fused else self._eager_attention(x)
+        return x + self._mlp(attended)
+
+    def _eager_attention(self, x: torch.Tensor) -> torch.Tensor:
+        size = WIDTH // HEADS
+        rows = []
+        for sample in x.unbind(0):
+            q, k, v = self._linear(self.qkv, sample).chunk(3, dim=1)
+            heads = []
+            for begin in range(0, WIDTH, size):
+                part = slice(begin, begin + size)
+                scores = q[:, part] @ k[:, part].t() / math.sqrt(size)
+                heads.append(torch.softmax(scores, dim=1) @ v[:, part])
+            rows.append(torch.cat(heads, dim=1))
+        return torch.stack(rows)
+
+    def _fused_attention(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.qkv(x).view(BATCH, LENGTH, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(BATCH, LENGTH, WIDTH)
+
+    def _mlp(self, x: torch.Tensor) -> torch.Tensor:
+        flat = x.reshape(-1, WIDTH)
+        if self.fused:
+            hidden = torch.addmm(self.up.bias, flat, self.up.weight.t()).relu()
+            return torch.addmm(self.down.bias, hidden, self.down.weight.t()).view_as(x)
+        hidden = self._linear(self.up, flat).clamp(min=0)
+        return self._linear(self.down, hidden).view_as(x)
+
+    @staticmethod
+    def _linear(layer: torch.nn.Linear, x: torch.Tensor) -> torch.Tensor:
+        return x @ layer.weight.t() + layer.bias
+
+
+class RecordOps(TorchDispatchMode):
+    """Records every operation with its output, and every storage it allocates."""
+
+    def __init__(self, session: TraceSession, storages: StorageTracker) -> None:
+        super().__init__()
+        self.session = session
+        self.storages = storages
+        self.step: ExecutionStep | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        name = str(func.name()).removeprefix("aten::")
+        with self.session.begin_span(name, SpanKind.OP) as span:
+            start = time.perf_counter_ns()
+            result = func(*args, **(kwargs or {}))
+            duration = time.perf_counter_ns() - start
+            outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+            self._record(span.id, name, inputs, outputs, self.session.host_timestamp_ns(start), duration)
+        return result
+
+    def _record(self, span_id: Any, name: str, inputs: Any, outputs: Any, start_ns: int, duration_ns: int) -> None:
+        if not outputs:
+            self._record_valueless(span_id, name, inputs, start_ns, duration_ns)
+            return
+        first, *others = outputs
+        record_op(
+            self.session,
+            span_id,
+            TorchOpCapture.new(name, inputs, first, duration_ns=duration_ns, timestamp_ns=start_ns, step=self.step),
+        )
+        for other in others:
+            record_tensor(self.session, span_id, TorchCapture.from_tensor(other, self.step))
+        for output in outputs:
+            self.storages.record(span_id, output, op_name=name, step=self.step)
+
+    def _record_valueless(self, span_id: Any, name: str, inputs: Any, start_ns: int, duration_ns: int) -> None:
+        self.session.record_op(
+            span_id,
+            name,
+            inputs=[tensor_id(tensor) for tensor in inputs],
+            shape=(),
+            dtype="none",
+            device="cpu",
+            duration_ns=duration_ns,
+            timestamp_ns=start_ns,
+            input_dense_bytes=inputs_dense_bytes(inputs),
+        )
+
+
+class Trainer:
+    """The model, its optimizer and its data, all from one seed."""
+
+    def __init__(self, implementation: str) -> None:
+        torch.manual_seed(42)
+        self.model = Block(implementation)
+        self.optimizer = torch.optim.SGD(
+            [parameter for parameter in self.model.parameters() if parameter.requires_grad], lr=0.05, foreach=False
+        )
+        self.inputs = torch.randn(BATCH, LENGTH, WIDTH)
+        self.targets = torch.randn(BATCH, LENGTH, WIDTH)
+
+    def step(self) -> float:
+        """One training step without a capture; returns the loss."""
+        self.optimizer.zero_grad()
+        loss = functional.mse_loss(self.model(self.inputs), self.targets)
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+    def gradient_plan(self) -> GradientCapturePlan:
+        """Every parameter, in two families."""
+        return GradientCapturePlan.from_named_parameters(
+            "parameters",
+            self.model.named_parameters(),
+            lambda key: "frozen" if key == "scale" else "trained",
+            [GradientFamilyContract.active("trained", 6), GradientFamilyContract.inactive("frozen")],
+        )
+
+    def captured_step(self, session: TraceSession, plan: GradientCapturePlan, after_forward: Any) -> None:
+        """The same step with everything recorded."""
+        self.optimizer.zero_grad()
+        storages = StorageTracker(session)
+        for parameter in self.model.parameters():
+            storages.record(session.root_id, parameter)
+        ops = RecordOps(session, storages)
+        with ops, session.begin_measurement(REGION) as region:
+            with _step(session, ops, FORWARD, ExecutionStep.FORWARD) as forward:
+                output = self.model(self.inputs)
+                loss = functional.mse_loss(output, self.targets)
+                with _disable_current_modes():
+                    record_tensor_stats(session, forward.id, "block/output", output)
+            after_forward(session)
+            with _step(session, ops, BACKWARD, ExecutionStep.BACKWARD) as backward:
+                loss.backward()
+                with _disable_current_modes():
+                    self._record_gradient_stats(session, backward.id)
+                    plan.record(session)
+            with _step(session, ops, OPTIMIZER, ExecutionStep.OPTIMIZER):
+                self.optimizer.step()
+            with _disable_current_modes():
+                session.record_scalar(region.id, "loss/total", loss.item())
+
+    def _record_gradient_stats(self, session: TraceSession, span_id: Any) -> None:
+        for name, parameter in self.model.named_parameters():
+            if parameter.grad is not None:
+                record_tensor_stats(session, span_id, f"gradient/{name}", parameter.grad)
+
+
+@contextmanager
+def _step(session: TraceSession, ops: RecordOps, label: str, step: ExecutionStep) -> Iterator[Any]:
+    ops.step = step
+    with session.begin_step_span(label, step) as guard:
+        yield guard
+
+
+def planned_run(implementation: str, plan: GradientCapturePlan) -> ProfileRun:
+    """What the capture claims, and what it is comparable with."""
+    contract = CaptureContract(
+        measurement_scope=MeasurementScope.PRODUCTION_EQUIVALENT,
+        operations=CoverageLevel.COMPLETE,
+        activations=CoverageLevel.COMPLETE,
+        tensors=CoverageLevel.COMPLETE,
+        gradients=CoverageLevel.COMPLETE,
+        logical_memory=CoverageLevel.PARTIAL,
+        gradient_contract=plan.contract,
+        required_semantic_labels=(FORWARD, BACKWARD, OPTIMIZER),
+        cpu_only_semantic_labels=(FORWARD, BACKWARD, OPTIMIZER),
+    )
+    identity = ComparisonIdentity(
+        implementation_id=f"train_tiny:{implementation}",
+        workload_id="train-tiny-step",
+        model_id=f"attention-{WIDTH}x{HEADS}",
+        config_id="default",
+        data_id="randn-42",
+        seed_policy="fixed-42",
+        physical_batch=BATCH,
+        accumulation_steps=1,
+        precision="f32",
+        device_state="one-thread",
+    )
+    run = ProfileRun.training(ENTRYPOINT, CAPTURE_STEP, "cpu").capture_contract(contract)
+    return run.comparison_identity(identity).tag("torch", torch.__version__).tag("example", "train_tiny")
+
+
+def capture(implementation: str, run_id: str, folder: Path, *, fail: bool = False, kill: bool = False) -> None:
+    """Train up to the selected step and record it into a new folder; other steps write nothing."""
+    trainer = Trainer(implementation)
+    selector = CaptureSelector(CAPTURE_STEP)
+    for invocation in range(1, CAPTURE_STEP + 1):
+        if not selector.is_selected(invocation):
+            trainer.step()
+            continue
+        plan = trainer.gradient_plan()
+        with TraceSession.open(folder, planned_run(implementation, plan), run_id=run_id) as session:
+            try:
+                trainer.captured_step(session, plan, _accident(fail=fail, kill=kill))
+            except ArithmeticError as fault:
+                session.finish_failed(str(fault))
+
+
+def _accident(*, fail: bool, kill: bool) -> Any:
+    def after_forward(session: TraceSession) -> None:
+        if kill:
+            session.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if fail:
+            raise ArithmeticError("the loss was declared diverged after the forward pass")
+
+    return after_forward
+
+
+def main() -> None:
+    """Parse the command line and record."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--implementation", choices=("eager", "fused"), default="eager")
+    parser.add_argument("--run-id", required=True, help="identity of the capture; -01, -02, ... is added with --repeat")
+    parser.add_argument("--output", type=Path, required=True, help="capture folder; with --repeat their common parent")
+    parser.add_argument("--repeat", type=int, default=1, help="number of captures, each of a freshly trained model")
+    parser.add_argument("--fail", action="store_true", help="end the capture as failed after the forward pass")
+    parser.add_argument("--kill", action="store_true", help="SIGKILL this process after the forward pass")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for number in range(1, options.repeat + 1):
+        run_id = options.run_id if options.repeat == 1 else f"{options.run_id}-{number:02d}"
+        folder = options.output if options.repeat == 1 else options.output / run_id
+        capture(options.implementation, run_id, folder, fail=options.fail, kill=options.kill)
+        print(folder)
+
+
+if __name__ == "__main__":
+    main()
