@@ -14,7 +14,7 @@ from .contract import PlaneBatch
 from .domains import INTERVALS, interval_fault, latest_end, tensor_stats_fault
 from .lines import Block
 from .spans import SpanJoin
-from .strict_json import BadRecord, keys_may_repeat
+from .strict_json import BadRecord, keys_may_repeat, line_keys_may_repeat
 from .trace_decode import Decoded, Fault, check_lines, decode_block
 from .trace_events import SCHEMAS, Meta, SpanEnd, SpanStart, Terminal
 from .trace_tables import PLANE_OF, Columns, normalise, to_columns, to_table
@@ -124,11 +124,19 @@ class TraceScan:
     def _check_keys(self, block: Block, decoded: Decoded, columns: dict[type[Any], Columns]) -> None:
         """The duplicate-key rule: the whole block at once where that proves it, else line by line."""
         present = sum(found.keys for found in columns.values())
-        has_meta = any(isinstance(record, Meta) for record in decoded.records[:1])
-        if has_meta or decoded.failure or keys_may_repeat(block.data, present):
+        if decoded.failure or not self._keys_are_distinct(block, decoded, present):
             fault = check_lines(block, decoded)
             if fault:
                 self._faults.append(fault)
+
+    def _keys_are_distinct(self, block: Block, decoded: Decoded, present: int) -> bool:
+        """True when that is certain. The keys of the meta record are nested, so its line is judged apart."""
+        data = block.data
+        if self._records == 0 and isinstance(next(iter(decoded.records), None), Meta):
+            meta, _, data = data.partition(b"\n")
+            if decoded.lines[0] != block.first_line or line_keys_may_repeat(meta):
+                return False
+        return not keys_may_repeat(data, present)
 
     def _table(self, decoded: Decoded, at: Sequence[int], columns: Columns) -> PlaneBatch:
         """One kind's rows; broken rules are noted, and then the table is not used."""
