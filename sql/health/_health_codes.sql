@@ -67,4 +67,5 @@ COMMENT ON VIEW _health_codes IS 'Every health code, in detection order (protoco
 COMMENT ON COLUMN _health_codes.code_order IS 'Place of the code in detection order, from 1.';
 COMMENT ON COLUMN _health_codes.code IS 'Stable snake_case code.';
 COMMENT ON COLUMN _health_codes.severity_complete IS 'error or warning in a complete capture; NULL: not raised there.';
-COMMENT ON COLUMN _health_codes.severity_failed IS 'error or warning in a failed or interrupted capture; NULL: not raised there.';
+COMMENT ON COLUMN _health_codes.severity_failed IS
+'error or warning in a failed or interrupted capture; NULL: not raised there.';

@@ -21,8 +21,9 @@ WITH judged AS (
             END},
             {code: 'complete_with_failure_reason', message: CASE WHEN outcome = 'complete'
                 THEN 'outcome is complete with the reason "' || failure_reason || '"; expected no reason' END},
-            {code: 'failed_without_reason', message: CASE WHEN outcome = 'failed' AND coalesce(is_blank(failure_reason), true)
-                THEN 'outcome is failed and its reason is absent or blank; expected a reason' END},
+            {code: 'failed_without_reason', message: CASE
+                WHEN outcome = 'failed' AND coalesce(is_blank(failure_reason), true)
+                    THEN 'outcome is failed and its reason is absent or blank; expected a reason' END},
             {code: 'terminal_precedes_evidence', message: CASE WHEN terminal_timestamp_ns < latest_evidence_ns
                 THEN format(
                     'terminal record at {} ns; expected at or after the latest host evidence at {} ns',
@@ -62,7 +63,8 @@ SELECT run_id, issue.code AS code, NULL::VARCHAR AS subject, issue.message AS me
 FROM judged
 WHERE issue.message IS NOT NULL;
 
-COMMENT ON VIEW _health_run_issues IS 'Rules about a run as a whole that it breaks: provenance, outcome, span counts and absent planes. Grain: run_id, code.';
+COMMENT ON VIEW _health_run_issues IS
+'Rules about a run as a whole that it breaks: provenance, outcome, span counts and absent planes. Grain: run_id, code.';
 COMMENT ON COLUMN _health_run_issues.run_id IS 'The run.';
 COMMENT ON COLUMN _health_run_issues.code IS 'Health code.';
 COMMENT ON COLUMN _health_run_issues.subject IS 'Always NULL: the run itself is meant.';

@@ -74,7 +74,8 @@ LEFT JOIN interval_totals USING (run_id)
 LEFT JOIN gradient_totals USING (run_id)
 LEFT JOIN edge_totals USING (run_id);
 
-COMMENT ON VIEW _health_run_totals IS 'How many records of each kind a run holds, and its latest host evidence. Grain: run_id.';
+COMMENT ON VIEW _health_run_totals IS
+'How many records of each kind a run holds, and its latest host evidence. Grain: run_id.';
 COMMENT ON COLUMN _health_run_totals.run_id IS 'The run.';
 COMMENT ON COLUMN _health_run_totals.spans IS 'Number of spans.';
 COMMENT ON COLUMN _health_run_totals.closed_spans IS 'Number of spans that ended.';

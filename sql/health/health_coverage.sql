@@ -17,7 +17,8 @@ SELECT
     optimizer_spans
 FROM _health_run_totals;
 
-COMMENT ON VIEW health_coverage IS 'The fifteen counters of recorded evidence (protocol 3). Zero means that no such record exists, not that nothing happened. Grain: run_id.';
+COMMENT ON VIEW health_coverage IS
+'The fifteen counters of recorded evidence (protocol 3). Zero means that no such record exists, not that nothing happened. Grain: run_id.';
 COMMENT ON COLUMN health_coverage.run_id IS 'The run.';
 COMMENT ON COLUMN health_coverage.spans IS 'Number of spans.';
 COMMENT ON COLUMN health_coverage.closed_spans IS 'Number of spans that ended.';

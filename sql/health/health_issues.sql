@@ -1,5 +1,12 @@
 WITH found AS (
     FROM _health_run_issues
+    UNION ALL FROM _health_span_issues
+    UNION ALL FROM _health_record_issues
+    UNION ALL FROM _health_edge_issues
+    UNION ALL FROM _health_memory_issues
+    UNION ALL FROM _health_gradient_event_issues
+    UNION ALL FROM _health_gradient_contract_issues
+    UNION ALL FROM _health_label_issues
 ),
 graded AS (
     SELECT
@@ -16,7 +23,8 @@ graded AS (
 FROM graded
 WHERE severity IS NOT NULL;
 
-COMMENT ON VIEW health_issues IS 'One broken rule of structural health (protocol 3 and 8.2); read in the order code_order, subject. Grain: one offending entry, repetition, span or record.';
+COMMENT ON VIEW health_issues IS
+'One broken rule of structural health (protocol 3 and 8.2); read in the order code_order, subject. Grain: one offending entry, repetition, span or record.';
 COMMENT ON COLUMN health_issues.run_id IS 'The run.';
 COMMENT ON COLUMN health_issues.severity IS 'error or warning, as the outcome of the capture grades the code.';
 COMMENT ON COLUMN health_issues.code IS 'Stable snake_case code.';

@@ -28,4 +28,5 @@ COMMENT ON COLUMN run_health.structurally_valid IS 'True when no health issue is
 COMMENT ON COLUMN run_health.capture_complete IS 'True when the outcome is complete.';
 COMMENT ON COLUMN run_health.error_count IS 'Number of health issues of severity error.';
 COMMENT ON COLUMN run_health.warning_count IS 'Number of health issues of severity warning.';
-COMMENT ON COLUMN run_health.status IS 'invalid: an error exists; failed: none, and the capture is not complete; valid: none, and it is complete.';
+COMMENT ON COLUMN run_health.status IS
+'invalid: an error exists; failed: none, and the capture is not complete; valid: none, and it is complete.';
