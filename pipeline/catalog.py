@@ -42,7 +42,9 @@ def build_catalog(store: Store, *, force: bool = False) -> Path:
 def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
     """Execute one SELECT of an untrusted text on a catalogue connection, which it first locks down.
 
-    Afterwards the connection reads the store's folder and nothing else, writes nothing, and no setting can change.
+    Afterwards the connection, and every other one of this process to the same catalogue, reads the store's folder and
+    nothing else, writes nothing, and can change no setting. Rows come as they are fetched: a fault in their values
+    raises ``duckdb.Error`` then.
     Raises :class:`UsageError` for anything but one SELECT, and for whatever DuckDB refuses.
     """
     _lock_down(con)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -247,3 +249,9 @@ def test_open_spans_at_the_end_of_the_block_publish_as_failed_and_raise(tmp_path
         guard = active.session.begin_span("open")
     assert pq.read_table(tmp_path / "bundle" / "planes" / "runs.parquet")["outcome"].to_pylist() == ["failed"]
     assert guard is not None
+
+
+def test_a_training_process_that_captures_loads_no_analysis_before_it_publishes() -> None:
+    code = "import sys, planewise; planewise.CaptureRun.begin; print({'duckdb', 'polars'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
