@@ -20,7 +20,7 @@ from planewise.pipeline.qualify import current_evidence, qualify
 from planewise.pipeline.store import Store
 from store_support import store_with
 
-RUNS = 6
+RUNS = 4
 PUBLISH_AND_DIE = """
 import os, signal, sys
 from planewise.pipeline.store import Store
@@ -140,6 +140,6 @@ def test_fifty_killed_publications_leave_only_whole_bundles(tmp_path: Path, qual
 def test_a_publication_that_dies_at_any_step_of_a_run_leaves_only_whole_bundles(tmp_path: Path) -> None:
     template, _ = staged_store(tmp_path, qualified=False)
     steps = itertools.count()
-    while kill_and_recover(template, tmp_path / "round", die_at(step := next(steps))) and step < 120:
+    while kill_and_recover(template, tmp_path / "round", die_at(step := next(steps))) and step < 60:
         pass
-    assert step == 120
+    assert step == 60
