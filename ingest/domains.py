@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -147,8 +146,3 @@ def _summary_fault(
         if not math.isfinite(value) or (name != "mean" and value < 0):
             return name, f"found {value}, expected a finite number" + ("" if name == "mean" else " of 0 or more")
     return None
-
-
-def positions(first: int, count: int) -> Any:
-    """Consecutive ``seq`` values."""
-    return np.arange(first, first + count, dtype=np.int64)
