@@ -117,10 +117,12 @@ def read_run(path: Path, receipt: Receipt) -> Any:
 
     Raises :class:`InputRefused` when the plane cannot be read or holds another run than the receipt names.
     """
+    schema = PLANES["runs"].schema
     try:
-        table = pq.read_table(path / _RUNS, partitioning=None)
-        run = table.select(list(PLANES["runs"].column_names)).cast(PLANES["runs"].schema)
-    except (OSError, KeyError, pa.ArrowException) as error:
+        table = pq.read_table(path / _RUNS, columns=list(schema.names), partitioning=None)
+        # By value: Arrow cannot cast an absent struct whose members may not be absent.
+        run = pa.Table.from_pylist(table.to_pylist(), schema=schema)
+    except (OSError, TypeError, ValueError, pa.ArrowException) as error:
         raise InputRefused(f"the runs plane cannot be read: {error}", source=path, code="unreadable_run") from error
     found = run.column("run_id").to_pylist()
     if found != [receipt.run_id]:
