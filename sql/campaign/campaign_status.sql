@@ -32,13 +32,17 @@ FROM campaign_planned AS p
 LEFT JOIN bundle_checks AS c ON c.campaign_id = p.campaign_id AND c.bundle = p.bundle
 LEFT JOIN runs AS r ON r.run_id = c.run_id;
 
-COMMENT ON VIEW campaign_status IS 'State of every planned capture (protocol 11.2); structural health is not consulted. Grain: campaign_id, position.';
+COMMENT ON VIEW campaign_status IS
+'State of every planned capture (protocol 11.2); structural health is not consulted. Grain: campaign_id, position.';
 COMMENT ON COLUMN campaign_status.campaign_id IS 'The campaign.';
 COMMENT ON COLUMN campaign_status.capture_step IS 'Planned capture step.';
 COMMENT ON COLUMN campaign_status.bundle IS 'Bundle path as in campaign_planned.';
-COMMENT ON COLUMN campaign_status.state IS 'missing, verification_failed, identity_mismatch, failed_run (also an interrupted run) or published.';
+COMMENT ON COLUMN campaign_status.state IS
+'missing, verification_failed, identity_mismatch, failed_run (also an interrupted run) or published.';
 COMMENT ON COLUMN campaign_status.run_id IS 'Run id of the bundle; NULL when it is missing or could not be read.';
-COMMENT ON COLUMN campaign_status.manifest_sha256 IS 'Digest of the bundle''s manifest; NULL when it is missing or verification failed.';
-COMMENT ON COLUMN campaign_status.message IS 'Why the state is not published: what verification found, what differs, or the reason of the failed run; NULL for missing and published.';
+COMMENT ON COLUMN campaign_status.manifest_sha256 IS
+'Digest of the bundle''s manifest; NULL when it is missing or verification failed.';
+COMMENT ON COLUMN campaign_status.message IS
+'Why the state is not published: what verification found, what differs, or the reason of the failed run; NULL for missing and published.';
 COMMENT ON COLUMN campaign_status.position IS 'Order in the manifest, from 0.';
 COMMENT ON COLUMN campaign_status.planned_run_id IS 'Planned run id; NULL when the manifest plans a bundle path only.';

@@ -24,4 +24,5 @@ COMMENT ON COLUMN _comparison_cohorts.cohort IS 'baseline or candidate.';
 COMMENT ON COLUMN _comparison_cohorts.cohort_order IS '0 for the baseline, 1 for the candidate.';
 COMMENT ON COLUMN _comparison_cohorts.runs IS 'Number of runs in the cohort; 0 for an empty one.';
 COMMENT ON COLUMN _comparison_cohorts.receipts IS 'Number of its runs that came with a verification receipt.';
-COMMENT ON COLUMN _comparison_cohorts.unverified IS 'True when any run of the whole comparison was read from something else than a verified bundle.';
+COMMENT ON COLUMN _comparison_cohorts.unverified IS
+'True when any run of the whole comparison was read from something else than a verified bundle.';

@@ -32,10 +32,14 @@ SELECT
 FROM _comparison_runs AS r
 JOIN _comparison_runs AS f ON f.comparison_id = r.comparison_id AND f.run_order = 1;
 
-COMMENT ON VIEW _comparison_differences IS 'In what each run differs from the first run of its comparison. Grain: comparison_id, run_order.';
+COMMENT ON VIEW _comparison_differences IS
+'In what each run differs from the first run of its comparison. Grain: comparison_id, run_order.';
 COMMENT ON COLUMN _comparison_differences.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_differences.run_order IS 'Order of the run over the whole comparison, from 1.';
 COMMENT ON COLUMN _comparison_differences.run_id IS 'The run.';
-COMMENT ON COLUMN _comparison_differences.first_run_id IS 'First baseline run, or the first candidate run when there is no baseline.';
-COMMENT ON COLUMN _comparison_differences.semantics IS 'Names of the capture facts that differ (protocol 10.2, item 8); empty when none does.';
-COMMENT ON COLUMN _comparison_differences.conditions IS 'Names of the identity members that differ (protocol 10.2, item 9); empty when none does.';
+COMMENT ON COLUMN _comparison_differences.first_run_id IS
+'First baseline run, or the first candidate run when there is no baseline.';
+COMMENT ON COLUMN _comparison_differences.semantics IS
+'Names of the capture facts that differ (protocol 10.2, item 8); empty when none does.';
+COMMENT ON COLUMN _comparison_differences.conditions IS
+'Names of the identity members that differ (protocol 10.2, item 9); empty when none does.';

@@ -28,8 +28,11 @@ SELECT
     CASE WHEN NOT (missing OR blank OR inconsistent) THEN implementation_id END AS implementation_id
 FROM judged;
 
-COMMENT ON VIEW _comparison_implementations IS 'The implementation id of each cohort, or what is wrong with it. Grain: comparison_id, cohort.';
+COMMENT ON VIEW _comparison_implementations IS
+'The implementation id of each cohort, or what is wrong with it. Grain: comparison_id, cohort.';
 COMMENT ON COLUMN _comparison_implementations.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_implementations.cohort IS 'baseline or candidate.';
-COMMENT ON COLUMN _comparison_implementations.code IS 'Code of the rule it breaks; NULL when every run has the same filled id.';
-COMMENT ON COLUMN _comparison_implementations.implementation_id IS 'The common implementation id; NULL when a rule is broken.';
+COMMENT ON COLUMN _comparison_implementations.code IS
+'Code of the rule it breaks; NULL when every run has the same filled id.';
+COMMENT ON COLUMN _comparison_implementations.implementation_id IS
+'The common implementation id; NULL when a rule is broken.';

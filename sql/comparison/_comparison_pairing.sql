@@ -40,8 +40,11 @@ FROM asked AS a
 LEFT JOIN problems AS p USING (comparison_id)
 LEFT JOIN (SELECT DISTINCT comparison_id FROM unequal) AS u USING (comparison_id);
 
-COMMENT ON VIEW _comparison_pairing IS 'Whether the runs of a comparison form pairs. Grain: comparison_id; only comparisons with a pair id.';
+COMMENT ON VIEW _comparison_pairing IS
+'Whether the runs of a comparison form pairs. Grain: comparison_id; only comparisons with a pair id.';
 COMMENT ON COLUMN _comparison_pairing.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_pairing.code IS 'First problem of the pairing; NULL for a full pairing.';
-COMMENT ON COLUMN _comparison_pairing.cohort IS 'Cohort of the run with the problem; NULL when the sets differ, or for a full pairing.';
-COMMENT ON COLUMN _comparison_pairing.run_id IS 'Run with the problem; NULL when the sets differ, or for a full pairing.';
+COMMENT ON COLUMN _comparison_pairing.cohort IS
+'Cohort of the run with the problem; NULL when the sets differ, or for a full pairing.';
+COMMENT ON COLUMN _comparison_pairing.run_id IS
+'Run with the problem; NULL when the sets differ, or for a full pairing.';

@@ -1,4 +1,4 @@
--- Items 1 to 4 of protocol 10.2. An unverified comparison has no receipts to judge, so it raises unverified_inputs alone.
+-- Items 1 to 4 of protocol 10.2. An unverified comparison has no receipts to judge: it raises unverified_inputs alone.
 SELECT comparison_id, 1 AS item, NULL AS cohort, -1 AS position, 0 AS code_order, NULL AS run_id,
     'unverified_inputs' AS code,
     'some runs were not read from verified bundles' AS message
@@ -27,11 +27,13 @@ LATERAL (
 ) AS c (code_order, code, applies, message)
 WHERE c.applies AND NOT s.unverified AND s.receipts = s.runs;
 
-COMMENT ON VIEW _comparison_receipt_reasons IS 'Reasons that concern verification (protocol 10.2, items 1 to 4). Grain: comparison_id, cohort, position, code.';
+COMMENT ON VIEW _comparison_receipt_reasons IS
+'Reasons that concern verification (protocol 10.2, items 1 to 4). Grain: comparison_id, cohort, position, code.';
 COMMENT ON COLUMN _comparison_receipt_reasons.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_receipt_reasons.item IS 'Place among the groups of reasons.';
 COMMENT ON COLUMN _comparison_receipt_reasons.cohort IS 'The cohort meant; NULL for the whole comparison.';
-COMMENT ON COLUMN _comparison_receipt_reasons.position IS 'Input order of the run meant; -1 when no single run is meant.';
+COMMENT ON COLUMN _comparison_receipt_reasons.position IS
+'Input order of the run meant; -1 when no single run is meant.';
 COMMENT ON COLUMN _comparison_receipt_reasons.code_order IS 'Order of the codes of one run.';
 COMMENT ON COLUMN _comparison_receipt_reasons.run_id IS 'The run meant; NULL when no single run is meant.';
 COMMENT ON COLUMN _comparison_receipt_reasons.code IS 'Stable code of the reason.';

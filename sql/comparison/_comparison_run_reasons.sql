@@ -32,7 +32,8 @@ LATERAL (
 ) AS c (code_order, code, applies, message)
 WHERE c.applies;
 
-COMMENT ON VIEW _comparison_run_reasons IS 'Reasons that concern one run (protocol 10.2, item 5). Grain: comparison_id, cohort, position, code.';
+COMMENT ON VIEW _comparison_run_reasons IS
+'Reasons that concern one run (protocol 10.2, item 5). Grain: comparison_id, cohort, position, code.';
 COMMENT ON COLUMN _comparison_run_reasons.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_run_reasons.item IS 'Place among the groups of reasons.';
 COMMENT ON COLUMN _comparison_run_reasons.cohort IS 'Cohort of the run.';

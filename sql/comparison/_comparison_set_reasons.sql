@@ -19,10 +19,12 @@ over_runs AS (
 differing AS (
     SELECT
         comparison_id,
-        arg_min(concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(semantics, ', ')), run_order)
-            FILTER (len(semantics) > 0) AS semantics,
-        arg_min(concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(conditions, ', ')), run_order)
-            FILTER (len(conditions) > 0) AS conditions
+        arg_min(
+            concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(semantics, ', ')), run_order
+        ) FILTER (len(semantics) > 0) AS semantics,
+        arg_min(
+            concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(conditions, ', ')), run_order
+        ) FILTER (len(conditions) > 0) AS conditions
     FROM _comparison_differences
     GROUP BY comparison_id
 ),
@@ -62,7 +64,8 @@ LATERAL (
 ) AS c (item, code, applies, message)
 WHERE c.applies;
 
-COMMENT ON VIEW _comparison_set_reasons IS 'Reasons over both cohorts together (protocol 10.2, items 6 to 9). Grain: comparison_id, code.';
+COMMENT ON VIEW _comparison_set_reasons IS
+'Reasons over both cohorts together (protocol 10.2, items 6 to 9). Grain: comparison_id, code.';
 COMMENT ON COLUMN _comparison_set_reasons.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN _comparison_set_reasons.item IS 'Place among the groups of reasons.';
 COMMENT ON COLUMN _comparison_set_reasons.code IS 'Stable code of the reason.';

@@ -10,4 +10,5 @@ CREATE OR REPLACE MACRO _percentile(ordered, q) AS
             * (q * (len(ordered) - 1) - floor(q * (len(ordered) - 1)))
     END;
 
-COMMENT ON MACRO _percentile IS 'Percentile q (a DOUBLE from 0 to 1) of an ascending list, as a DOUBLE; 0 for an empty list (protocol 10.3).';
+COMMENT ON MACRO _percentile IS
+'Percentile q (a DOUBLE from 0 to 1) of an ascending list, as a DOUBLE; 0 for an empty list (protocol 10.3).';

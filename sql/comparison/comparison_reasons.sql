@@ -7,7 +7,8 @@ WITH collected AS (
     SELECT comparison_id, item, NULL, -1, 0, NULL, code, message FROM _comparison_set_reasons
     UNION ALL
     SELECT comparison_id, 10, cohort, -1, 0, NULL, code, CASE code
-        WHEN 'implementation_id_missing' THEN format('a run of the {} has no implementation id, or it has no run', cohort)
+        WHEN 'implementation_id_missing'
+            THEN format('a run of the {} has no implementation id, or it has no run', cohort)
         WHEN 'implementation_id_empty' THEN format('an implementation id of the {} is blank', cohort)
         ELSE format('the runs of the {} name more than one implementation', cohort)
     END
@@ -34,11 +35,13 @@ SELECT
     message
 FROM collected;
 
-COMMENT ON VIEW comparison_reasons IS 'Why a comparison is not eligible (protocol 10.2); a comparison without rows is comparable. Grain: comparison_id, reason_order.';
+COMMENT ON VIEW comparison_reasons IS
+'Why a comparison is not eligible (protocol 10.2); a comparison without rows is comparable. Grain: comparison_id, reason_order.';
 COMMENT ON COLUMN comparison_reasons.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN comparison_reasons.reason_order IS 'Order in which the reasons are collected, from 1.';
 COMMENT ON COLUMN comparison_reasons.code IS 'Stable code of the reason.';
 COMMENT ON COLUMN comparison_reasons.cohort IS 'baseline or candidate; NULL when the whole comparison is meant.';
-COMMENT ON COLUMN comparison_reasons.position IS 'Input order of the run meant in its cohort, from 0; NULL when the code is raised once for all.';
+COMMENT ON COLUMN comparison_reasons.position IS
+'Input order of the run meant in its cohort, from 0; NULL when the code is raised once for all.';
 COMMENT ON COLUMN comparison_reasons.run_id IS 'The run meant; NULL when no single run is meant.';
 COMMENT ON COLUMN comparison_reasons.message IS 'The reason in words; no stable text.';

@@ -27,11 +27,16 @@ SELECT
     ) AS mad_ns
 FROM centred;
 
-COMMENT ON VIEW comparison_statistics IS 'Statistics of the samples of each cohort, computed also when the comparison is not eligible (protocol 10.3). Grain: comparison_id, cohort.';
+COMMENT ON VIEW comparison_statistics IS
+'Statistics of the samples of each cohort, computed also when the comparison is not eligible (protocol 10.3). Grain: comparison_id, cohort.';
 COMMENT ON COLUMN comparison_statistics.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN comparison_statistics.cohort IS 'baseline or candidate.';
 COMMENT ON COLUMN comparison_statistics.runs IS 'Number of runs in the cohort.';
-COMMENT ON COLUMN comparison_statistics.samples_ns IS 'Samples in nanoseconds, in input order; empty for an empty cohort.';
-COMMENT ON COLUMN comparison_statistics.median_ns IS 'Median of the samples in nanoseconds; the protocol writes 0 for an empty cohort.';
-COMMENT ON COLUMN comparison_statistics.p95_ns IS '95th percentile by linear interpolation, in nanoseconds; 0 for an empty cohort.';
-COMMENT ON COLUMN comparison_statistics.mad_ns IS 'Median absolute deviation from the rounded median, in nanoseconds; 0 for an empty cohort.';
+COMMENT ON COLUMN comparison_statistics.samples_ns IS
+'Samples in nanoseconds, in input order; empty for an empty cohort.';
+COMMENT ON COLUMN comparison_statistics.median_ns IS
+'Median of the samples in nanoseconds; the protocol writes 0 for an empty cohort.';
+COMMENT ON COLUMN comparison_statistics.p95_ns IS
+'95th percentile by linear interpolation, in nanoseconds; 0 for an empty cohort.';
+COMMENT ON COLUMN comparison_statistics.mad_ns IS
+'Median absolute deviation from the rounded median, in nanoseconds; 0 for an empty cohort.';

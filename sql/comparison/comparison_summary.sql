@@ -57,12 +57,18 @@ SELECT
     CASE WHEN baseline_ns <> 0 THEN median_delta_ns / baseline_ns * 100 END AS median_delta_percent
 FROM joined;
 
-COMMENT ON VIEW comparison_summary IS 'Headline of each comparison (protocol 10.5); the interval and the verdict are computed beside it. Grain: comparison_id.';
+COMMENT ON VIEW comparison_summary IS
+'Headline of each comparison (protocol 10.5); the interval and the verdict are computed beside it. Grain: comparison_id.';
 COMMENT ON COLUMN comparison_summary.comparison_id IS 'The comparison.';
 COMMENT ON COLUMN comparison_summary.comparable IS 'True when comparison_reasons has no row for it.';
 COMMENT ON COLUMN comparison_summary.paired IS 'True when the runs form a full pairing.';
-COMMENT ON COLUMN comparison_summary.baseline_implementation_id IS 'Common implementation id of the baseline; NULL when a reason concerns it.';
-COMMENT ON COLUMN comparison_summary.candidate_implementation_id IS 'Common implementation id of the candidate; NULL when a reason concerns it.';
-COMMENT ON COLUMN comparison_summary.identity IS 'Common identity without implementation id and pair id; NULL when a reason concerns it.';
-COMMENT ON COLUMN comparison_summary.median_delta_ns IS 'Candidate median minus baseline median, or the median of the differences of pairs, in nanoseconds; a claim only when comparable.';
-COMMENT ON COLUMN comparison_summary.median_delta_percent IS 'median_delta_ns in percent of the baseline median; NULL when that median is 0.';
+COMMENT ON COLUMN comparison_summary.baseline_implementation_id IS
+'Common implementation id of the baseline; NULL when a reason concerns it.';
+COMMENT ON COLUMN comparison_summary.candidate_implementation_id IS
+'Common implementation id of the candidate; NULL when a reason concerns it.';
+COMMENT ON COLUMN comparison_summary.identity IS
+'Common identity without implementation id and pair id; NULL when a reason concerns it.';
+COMMENT ON COLUMN comparison_summary.median_delta_ns IS
+'Candidate median minus baseline median, or the median of the differences of pairs, in nanoseconds; a claim only when comparable.';
+COMMENT ON COLUMN comparison_summary.median_delta_percent IS
+'median_delta_ns in percent of the baseline median; NULL when that median is 0.';

@@ -1,5 +1,5 @@
--- Averages over all events of all runs of a cohort (protocol 10.6). The sums are taken in input and stream order, so that
--- a floating-point sum has one value.
+-- Averages over all events of all runs of a cohort (protocol 10.6). The sums are taken in input and stream order, so
+-- that a floating-point sum has one value.
 WITH labelled AS (
     SELECT
         m.comparison_id,
@@ -56,20 +56,32 @@ SELECT
     * EXCLUDE (comparison_id, matching, distance)
 FROM distanced;
 
-COMMENT ON VIEW comparison_tensor_stats IS 'Tensor statistics of both cohorts, joined by label, independent of eligibility (protocol 10.6). Grain: comparison_id, label.';
+COMMENT ON VIEW comparison_tensor_stats IS
+'Tensor statistics of both cohorts, joined by label, independent of eligibility (protocol 10.6). Grain: comparison_id, label.';
 COMMENT ON COLUMN comparison_tensor_stats.comparison_id IS 'The comparison.';
-COMMENT ON COLUMN comparison_tensor_stats.matching IS 'matched, unmatched_a (only the baseline has the label) or unmatched_b (only the candidate).';
-COMMENT ON COLUMN comparison_tensor_stats.row_order IS 'Order inside one matching, from 1: the largest change of rms first, then the label.';
+COMMENT ON COLUMN comparison_tensor_stats.matching IS
+'matched, unmatched_a (only the baseline has the label) or unmatched_b (only the candidate).';
+COMMENT ON COLUMN comparison_tensor_stats.row_order IS
+'Order inside one matching, from 1: the largest change of rms first, then the label.';
 COMMENT ON COLUMN comparison_tensor_stats.label IS 'The label.';
-COMMENT ON COLUMN comparison_tensor_stats.rms_a IS 'Mean rms over the events of the baseline; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.rms_b IS 'Mean rms over the events of the candidate; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.rms_ratio IS 'rms_b / rms_a; 1 when both are 0; NULL when only rms_a is 0, the quotient is no finite number, or the label is unmatched.';
-COMMENT ON COLUMN comparison_tensor_stats.abs_max_a IS 'Mean abs_max over the events of the baseline; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.abs_max_b IS 'Mean abs_max over the events of the candidate; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.rms_a IS
+'Mean rms over the events of the baseline; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.rms_b IS
+'Mean rms over the events of the candidate; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.rms_ratio IS
+'rms_b / rms_a; 1 when both are 0; NULL when only rms_a is 0, the quotient is no finite number, or the label is unmatched.';
+COMMENT ON COLUMN comparison_tensor_stats.abs_max_a IS
+'Mean abs_max over the events of the baseline; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.abs_max_b IS
+'Mean abs_max over the events of the candidate; NULL when it lacks the label.';
 COMMENT ON COLUMN comparison_tensor_stats.abs_max_ratio IS 'abs_max_b / abs_max_a, by the rule of rms_ratio.';
-COMMENT ON COLUMN comparison_tensor_stats.non_finite_a IS 'Non-finite elements over the events of the baseline; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.non_finite_b IS 'Non-finite elements over the events of the candidate; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.samples_a IS 'Number of events of the baseline; NULL when it lacks the label.';
-COMMENT ON COLUMN comparison_tensor_stats.samples_b IS 'Number of events of the candidate; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.non_finite_a IS
+'Non-finite elements over the events of the baseline; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.non_finite_b IS
+'Non-finite elements over the events of the candidate; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.samples_a IS
+'Number of events of the baseline; NULL when it lacks the label.';
+COMMENT ON COLUMN comparison_tensor_stats.samples_b IS
+'Number of events of the candidate; NULL when it lacks the label.';
 COMMENT ON COLUMN comparison_tensor_stats.runs_a IS 'Number of baseline runs with the label; NULL when none has it.';
 COMMENT ON COLUMN comparison_tensor_stats.runs_b IS 'Number of candidate runs with the label; NULL when none has it.';

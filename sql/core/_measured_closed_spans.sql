@@ -8,7 +8,9 @@ FROM spans
 WHERE measured AND duration_ns IS NOT NULL
 GROUP BY run_id;
 
-COMMENT ON VIEW _measured_closed_spans IS 'The measured spans of a run that ended. Grain: run_id; a run without any has no row.';
+COMMENT ON VIEW _measured_closed_spans IS
+'The measured spans of a run that ended. Grain: run_id; a run without any has no row.';
 COMMENT ON COLUMN _measured_closed_spans.run_id IS 'The run.';
 COMMENT ON COLUMN _measured_closed_spans.spans IS 'Number of measured spans that ended.';
-COMMENT ON COLUMN _measured_closed_spans.first_duration_ns IS 'Duration of the first of them in stream order, in nanoseconds.';
+COMMENT ON COLUMN _measured_closed_spans.first_duration_ns IS
+'Duration of the first of them in stream order, in nanoseconds.';
