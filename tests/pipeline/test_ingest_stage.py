@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from planewise import ProfileRun, TraceSession
-from planewise.pipeline import staging
+from planewise.ingest.contract import PlaneBatch
+from planewise.pipeline import ingest_stage, staging
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.store import Store, run_key
 from planewise.recorder.errors import UsageError
-from store_support import EXAMPLE, published, tree, write_trace
+from store_support import EXAMPLE, published, store_with, tree, write_trace
 
 HOSTILE = ["../..", "/abs", "a\0b", "line\nbreak", "x" * 10_000, "прогон", "..", "con.", "{a}*?[b]"]
 
@@ -228,3 +232,46 @@ def test_two_processes_that_ingest_the_same_run_stage_it_once(store: Store, tmp_
     assert [sorted(pair) for pair in zip(*statuses, strict=True)] == [["ingested", "unchanged"]] * 4
     assert [run.run_id for run in store.staged()] == ["r0", "r1", "r2", "r3"]
     assert os.listdir(store.path / "tmp") == []
+
+
+class BrokenReader:
+    """A reader that fails as a damaged file, or a full disk, makes one fail."""
+
+    name, doc = "broken", "broken"
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def detect(self, path: Path) -> bool:
+        return True
+
+    def read(self, path: Path) -> Iterator[PlaneBatch]:
+        raise self.error
+        yield
+
+
+@pytest.mark.parametrize("error", [ValueError("bad value"), OSError(5, "I/O error"), pa.ArrowInvalid("no Parquet")])
+def test_a_reader_that_fails_refuses_its_source_alone(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(ingest_stage, "detect_format", lambda path: BrokenReader(error))
+    [result] = ingest_sources(store, [write_trace(tmp_path / "t.jsonl")])
+    assert (result.status, result.code) == ("refused", "unreadable")
+    assert str(error) in str(result.message)
+    assert_nothing_new(store)
+
+
+def test_a_full_store_is_no_fault_of_the_source(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = BrokenReader(OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setattr(ingest_stage, "detect_format", lambda path: full)
+    with pytest.raises(OSError, match="No space left"):
+        ingest_sources(store, [write_trace(tmp_path / "t.jsonl")])
+    assert_nothing_new(store)
+
+
+def test_a_damaged_run_in_the_store_stops_no_ingest(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "r1")
+    (store.staged()[0].path / "planes" / "runs.parquet").write_bytes(b"no parquet")
+    again, fresh = tmp_path / "sources" / "0.jsonl", write_trace(tmp_path / "t.jsonl", "r2")
+    statuses = [(r.status, r.code) for r in ingest_sources(store, [again, fresh])]
+    assert statuses == [("refused", "unreadable_run"), ("ingested", None)]

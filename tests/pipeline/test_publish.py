@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,3 +133,19 @@ def test_bundle_paths_maps_run_ids_to_verified_folders(tmp_path: Path) -> None:
         "../..": "../..",
         "r2": "r2",
     }
+
+
+def test_two_processes_that_publish_one_store_publish_each_run_once(tmp_path: Path) -> None:
+    store = store_with(tmp_path, *(f"r{n}" for n in range(5)))
+    qualify(store)
+    code = (
+        "import sys; from planewise.pipeline.store import Store\n"
+        "from planewise.pipeline.publish import publish\n"
+        "print(*[r.status for r in publish(Store.open(sys.argv[1]))])"
+    )
+    command = [sys.executable, "-c", code, str(store.path)]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    statuses = [child.communicate()[0].split() for child in children]
+    assert [sorted(pair) for pair in zip(*statuses, strict=True)] == [["already_published", "published"]] * 5
+    assert store.staged() == []
+    assert [verify_bundle(bundle.path).run_id for bundle in store.bundles()] == [f"r{n}" for n in range(5)]
