@@ -6,9 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+from health_support import emptied
+from planewise.pipeline.views import relations
 from support import TinyStore
 
-from planewise.pipeline.views import relations
+
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
+
 
 EXAMPLE = Path(__file__).parent.parent / "data" / "every-kind.jsonl"
 EXPECTED = json.loads(EXAMPLE.with_name("every-kind.expected.json").read_text())
@@ -61,7 +68,9 @@ def test_the_severities_are_those_of_the_protocol(tiny: TinyStore) -> None:
 
 
 def test_blank_is_the_white_space_of_unicode(tiny: TinyStore) -> None:
-    tiny.con.execute("CREATE TABLE points AS SELECT point::INTEGER AS point FROM range(1, 55296) AS points (point)")
+    tiny.con.execute(
+        "CREATE OR REPLACE TEMP TABLE points AS SELECT point::INTEGER AS point FROM range(1, 55296) AS points (point)"
+    )
     blank = [point for (point,) in tiny.rows("SELECT point FROM points WHERE is_blank(chr(point)) ORDER BY point")]
     spaces = [*range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
     assert blank == [*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *spaces]

@@ -6,10 +6,16 @@ import hashlib
 from typing import Any
 
 import pytest
-from health_support import NONE, errors, judged, softened, tree
+from health_support import NONE, emptied, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
 from support import TinyStore
+
+
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
+
 
 Entry = tuple[str, str, str]
 WORKED: list[Entry] = [("vb", "frozen.bias", "frozen"), ("vb", "layer.weight", "trunk")]
@@ -77,16 +83,14 @@ def test_the_manifest_digest_has_its_published_values(tiny: TinyStore, entries: 
     assert tiny.rows(query) == [(expected,)]
 
 
-DIGESTS = TinyStore()  # made once: an example costs a query, not a catalogue
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 
 
 @given(st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=4))
 def test_the_manifest_digest_is_that_of_the_bytes(entries: list[Entry]) -> None:
-    DIGESTS.con.execute("DELETE FROM runs")
-    DIGESTS.run(contract=contract(entries, []))
+    store = emptied().run(contract=contract(entries, []))
     query = "SELECT _gradient_manifest_sha256(capture_contract.gradient_contract.expected) FROM runs"
-    assert DIGESTS.rows(query) == [(digest(entries),)]
+    assert store.rows(query) == [(digest(entries),)]
 
 
 def test_complete_gradients_need_a_contract(tiny: TinyStore) -> None:
@@ -225,5 +229,5 @@ def test_only_an_active_family_minds_that_none_is_present(tiny: TinyStore, state
     states = facts(dict.fromkeys("abc", state))
     judged(tiny, "root_count", tree, states, contract=family("data_conditional", 2))
     assert contract_codes(tiny) == []
-    other = TinyStore()
+    other = emptied()
     assert judged(other, MINIMUM["active"], tree, states, contract=family("active", 1)) == errors("f")

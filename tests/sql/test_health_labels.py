@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from health_support import NONE, Add, errors, judged, softened, tree
+from health_support import NONE, Add, emptied, errors, judged, softened, tree
 from support import TinyStore
 
 
-def named(*names: str) -> object:
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
+
+
+def named(*names: str) -> Callable[[Add], None]:
     """A build step that adds one span for each name, under s1."""
 
     def step(add: Add) -> None:

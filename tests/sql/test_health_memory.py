@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from health_support import NONE, Add, errors, judged, tree, warnings
+import pytest
+from health_support import NONE, Add, emptied, errors, judged, tree, warnings
 from hypothesis import given
 from hypothesis import strategies as st
 from support import TinyStore
+
+
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
+
 
 Event = tuple[int, str, int, str]  # timestamp, action, bytes, tensor
 
@@ -120,13 +127,9 @@ ROW = st.tuples(
 )
 
 
-WALKED = TinyStore().run()  # made once: an example costs a query, not a catalogue
-
-
 @given(st.lists(ROW, max_size=14))
 def test_memory_issues_are_those_a_walk_finds(rows: list[tuple[int, str, str, str, int, str]]) -> None:
-    store = WALKED
-    store.con.execute("DELETE FROM memory_events")
+    store = emptied().run()
     names = ("timestamp_ns", "device", "storage_id", "action", "bytes", "tensor_id")
     store.add("memory_events", *[{"span_id": "s1", **dict(zip(names, row, strict=True))} for row in rows])
     query = "SELECT code, subject FROM health_issues WHERE code_order BETWEEN 24 AND 27"

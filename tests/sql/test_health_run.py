@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import NONE, errors, judged, tree, warnings
+from health_support import NONE, emptied, errors, judged, tree, warnings
 from support import IDENTITY, TinyStore
+
+
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
+
 
 NO_BREAK_SPACE, FILE_SEPARATOR = "\u00a0", "\u001c"
 
@@ -57,7 +63,12 @@ def test_an_invalid_comparison_identity_breaks_provenance(tiny: TinyStore, membe
 
 def test_provenance_accepts_texts_that_only_look_blank_and_absent_optional_parts(tiny: TinyStore) -> None:
     identity = {**IDENTITY, "implementation_id": None, "pair_id": None}
-    run = {"entrypoint": FILE_SEPARATOR, "warmup_steps": 2, "capture_step": 3, "comparison_identity": identity}
+    run: dict[str, Any] = {
+        "entrypoint": FILE_SEPARATOR,
+        "warmup_steps": 2,
+        "capture_step": 3,
+        "comparison_identity": identity,
+    }
     assert judged(tiny, "run_provenance_invalid", tree, **run) == NONE
 
 
@@ -116,7 +127,7 @@ def test_evidence_on_another_clock_never_precedes_the_terminal_record(tiny: Tiny
 
 def test_root_count_asks_for_exactly_one_span_without_a_parent(tiny: TinyStore) -> None:
     assert judged(tiny, "root_count") == errors(None)
-    other = TinyStore()
+    other = emptied()
     assert judged(other, "root_count", tree) == NONE
     other.add("spans", {"id": "s9"}, run_id="complete")
     assert other.rows("SELECT message FROM health_issues WHERE code = 'root_count'") == [
@@ -134,7 +145,7 @@ def test_one_open_measured_span_is_a_measurement(tiny: TinyStore) -> None:
     assert judged(tiny, "measurement_count", lambda add: add("spans", {"id": "s1", "measured": True})) == NONE
 
 
-ABSENT = {
+ABSENT: dict[str, tuple[str, dict[str, Any]]] = {
     "operations_absent": ("ops", {"span_id": "s1", "op_name": "add", "duration_ns": 1}),
     "tensors_absent": ("tensors", {"span_id": "s1", "tensor_id": "x"}),
     "logical_memory_absent": (
@@ -154,7 +165,7 @@ TRAINING_ONLY = {"gradients_absent", "forward_absent", "backward_absent", "optim
 @pytest.mark.parametrize("code", ABSENT)
 def test_an_absent_plane_is_a_warning_until_one_record_exists(tiny: TinyStore, code: str) -> None:
     assert judged(tiny, code, tree, phase="train") == warnings(None)
-    assert judged(TinyStore(), code, tree, lambda add: add(*ABSENT[code]), phase="train") == NONE
+    assert judged(emptied(), code, tree, lambda add: add(*ABSENT[code]), phase="train") == NONE
 
 
 @pytest.mark.parametrize("code", ABSENT)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from health_support import NONE, Add, errors, judged, softened, tree
+import pytest
+from health_support import NONE, Add, emptied, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
 from support import TinyStore
+
+
+@pytest.fixture
+def tiny() -> TinyStore:
+    return emptied()
 
 
 def spans(*rows: dict[str, Any]) -> Any:
@@ -96,13 +102,9 @@ def revisits(parents: dict[int, int | None], start: int) -> bool:
     return False
 
 
-WALKED = TinyStore().run()  # made once: an example costs a query, not a catalogue
-
-
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=9))
 def test_span_cycles_are_those_a_walk_finds(parents: list[int | None]) -> None:
-    store = WALKED
-    store.con.execute("DELETE FROM spans")
+    store = emptied().run()
     rows = [
         {"id": f"s{child}", "parent_id": None if parent is None else f"s{parent}"}
         for child, parent in enumerate(parents)
