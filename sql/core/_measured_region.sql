@@ -10,7 +10,8 @@ WHERE measured
 GROUP BY run_id
 HAVING count(*) = 1 AND count(duration_ns) = 1;
 
-COMMENT ON VIEW _measured_region IS 'The one closed measured span of a run. Grain: run_id; runs without exactly one have no row.';
+COMMENT ON VIEW _measured_region IS
+'The one closed measured span of a run. Grain: run_id; runs without exactly one have no row.';
 COMMENT ON COLUMN _measured_region.run_id IS 'The run.';
 COMMENT ON COLUMN _measured_region.span_id IS 'Id of the measured span.';
 COMMENT ON COLUMN _measured_region.start_ns IS 'Start on the host clock, in nanoseconds.';

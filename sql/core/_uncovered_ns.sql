@@ -1,5 +1,5 @@
--- The union of intervals in one pass: in order of start, each adds what reaches past everything before it. reached_ns is
--- max(end_ns) over the rows before this one; NULL for the first.
+-- The union of intervals in one pass: in order of start, each adds what reaches past everything before it. reached_ns
+-- is max(end_ns) over the rows before this one; NULL for the first.
 --
 --   reached  ======|
 --   interval    [-----)       adds     |--|
