@@ -1,5 +1,5 @@
--- A partition per clock, so that a filter on run_id reaches the scan. One window over keys packed from all clocks is 1.8
--- times as fast over a whole store, and 7 times as slow for one of its 16 runs (benchmarks/views.py).
+-- A partition per clock, so that a filter on run_id reaches the scan. One window over keys packed from all clocks is
+-- 1.8 times as fast over a whole store, and 7 times as slow for one of its 16 runs (benchmarks/views.py).
 WITH reached AS (
     SELECT
         run_id,
