@@ -103,7 +103,7 @@ def is_variable(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, torch.nn.Parameter) or (tensor.is_leaf and tensor.requires_grad)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TorchCapture:
     """What one tensor says of itself. Both identities are read-only and come from the tensor alone."""
 

@@ -215,10 +215,14 @@ def test_finish_failed_needs_a_reason(session: TraceSession) -> None:
 
 
 def test_an_exception_ends_the_capture_as_failed_and_passes_on(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), TraceSession.open(tmp_path / "c", TRAINING) as session:
-        session.begin_span("left open")
-        1 / 0  # noqa: B018
-    assert document(tmp_path / "c", "terminal.json")["reason"] == "ZeroDivisionError: division by zero"
+    def diverge() -> None:
+        with TraceSession.open(tmp_path / "c", TRAINING) as session:
+            session.begin_span("left open")
+            raise ZeroDivisionError("no loss")
+
+    with pytest.raises(ZeroDivisionError, match="no loss"):
+        diverge()
+    assert document(tmp_path / "c", "terminal.json")["reason"] == "ZeroDivisionError: no loss"
 
 
 def test_an_interrupt_passes_and_is_recorded(tmp_path: Path) -> None:
