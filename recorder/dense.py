@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
@@ -24,8 +25,12 @@ def element_count(shape: Iterable[int]) -> int:
 
     Raises :class:`ContractError` when the product overflows signed 64 bits on the way, even if a later dimension is 0.
     """
+    sizes = tuple(shape)
+    product = math.prod(sizes)
+    if 0 < product <= INT64_MAX:  # Without a 0 no part of the product was larger.
+        return product
     product = 1
-    for size in shape:
+    for size in sizes:
         product *= size
         if product > INT64_MAX:
             raise ContractError(

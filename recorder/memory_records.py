@@ -73,7 +73,7 @@ class MemoryCalls(RecordSink):
                 action,
                 dimensions(shape),
                 text(dtype, "dtype"),
-                member(MemoryCategory, category, "category").value,
+                member(MemoryCategory, category, "category"),
             ),
         )
 

@@ -106,7 +106,7 @@ class RecordCalls(RecordSink):
                 text(device, "device"),
                 flag(requires_grad, "requires_grad"),
                 footprint,
-                member(MemoryCategory, category, "category").value,
+                member(MemoryCategory, category, "category"),
             ),
         )
 
@@ -157,19 +157,19 @@ class RecordCalls(RecordSink):
         found = member(GradientState, state, "state")
         value = _norm(found, norm)
         names = filled_text(root, "root"), filled_text(key, "key")
-        self._put("gradients", (f"gradient-{next(self._gradient_numbers)}", *names, found.value, value))
+        self._put("gradients", (f"gradient-{next(self._gradient_numbers)}", *names, found, value))
 
     def record_call_edge(self, from_span: SpanId, to_span: SpanId, host_duration_ns: int) -> None:
         """Record that one span called another; the duration is the called span's."""
         ends = self._span(from_span), self._span(to_span)
-        self._put("edges", (EdgeKind.CALL.value, *ends, count(host_duration_ns, "host_duration_ns"), None, None))
+        self._put("edges", (EdgeKind.CALL, *ends, count(host_duration_ns, "host_duration_ns"), None, None))
 
     def record_data_edge(self, from_tensor: str, to_tensor: str) -> None:
         """Record that one tensor was made from another; neither id may be empty."""
         for name, value in (("from_tensor", from_tensor), ("to_tensor", to_tensor)):
             if not text(value, name):
                 raise ContractError("is empty; expected a tensor id", position=name, code="empty_data_edge_endpoint")
-        self._put("edges", (EdgeKind.DATA.value, None, None, None, str(from_tensor), str(to_tensor)))
+        self._put("edges", (EdgeKind.DATA, None, None, None, str(from_tensor), str(to_tensor)))
 
     def record_edge(
         self, edge_kind: EdgeKind, source: Any, target: Any, *, host_duration_ns: int | None = None
@@ -224,7 +224,10 @@ def _names(values: Iterable[str]) -> tuple[str, ...]:
         raise ContractError(
             f"expected a list of tensor ids, found the text {values!r}", position="inputs", code="not_a_list"
         )
-    return tuple([text(value, "inputs") for value in values])
+    names = tuple(values)
+    for name in names:
+        text(name, "inputs")
+    return names
 
 
 def _aggregate(value: float, name: str, non_finite: int, *, signed: bool) -> float:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import Enum
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -25,12 +22,6 @@ from .span_calls import SpanCalls
 from .spans import SpanId
 from .values import filled_text, text
 from .vocabulary import Outcome, SpanKind
-
-
-class _State(Enum):
-    OPEN = "open"
-    ENDING = "ending"
-    ENDED = "ended"
 
 
 class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
@@ -50,11 +41,10 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
         self.run_id = run_id
         """Identity of this recording."""
         self._options = options
-        self._state = _State.OPEN
         self._warned = False
         self._start_clock()
-        self.root_id = self._started(text(run.entrypoint, "entrypoint"), SpanKind.FUNCTION, 0, parent_id=None)
-        """Identity of the root span, which lasts as long as the session."""
+        with self._writer.lock:
+            self.root_id = self._started(None, text(run.entrypoint, "entrypoint"), 0, SpanKind.FUNCTION)
         _LIVE.add(self)
 
     @classmethod
@@ -92,22 +82,18 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     def _put(self, family: str, values: tuple[Any, ...], extra_bytes: int = 0) -> None:
         writer = self._writer
         with writer.lock:
-            if self._state is not _State.OPEN:
+            if not self._accepting:
                 raise self._ended()
-            writer.put(family, (next(self._seq), *values), extra_bytes)
+            writer.put(family, (next(self._seq),) + values, extra_bytes)  # noqa: RUF005  See _row.
         if writer.fault is not None:
             self._tell_of_fault()
 
-    @contextmanager
-    def _recording(self) -> Iterator[None]:
-        with self._writer.lock:
-            if self._state is not _State.OPEN:
-                raise self._ended()
-            yield
-        self._tell_of_fault()
+    def _require_open(self) -> None:
+        if not self._accepting:
+            raise self._ended()
 
     def _ended(self) -> ContractError:
-        return ContractError(f"the session is {self._state.value}", source=self.path, code="session_ended")
+        return ContractError("the session has ended", source=self.path, code="session_ended")
 
     def _tell_of_fault(self) -> None:
         if self._writer.fault is None:
@@ -129,7 +115,7 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     @property
     def is_open(self) -> bool:
         """True until the session has ended."""
-        return self._state is _State.OPEN
+        return self._accepting
 
     @property
     def lost_rows(self) -> int:
@@ -138,8 +124,7 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
 
     def flush(self) -> None:
         """Put every recorded row on disk; raises :class:`RecordingError` after a fault."""
-        with self._recording():
-            pass
+        self._require_open()
         self._writer.drain()
 
     def finish(self) -> Path:
@@ -149,7 +134,8 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
         the session stays open then, and :meth:`finish_failed` may still end it.
         """
         self._writer.check()
-        with self._recording():
+        with self._writer.lock:
+            self._require_open()
             if self._open_spans:
                 raise ContractError(
                     f"spans still open: {', '.join(self._open_spans)}",
@@ -159,13 +145,13 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
                 )
             now = self.elapsed_ns()
             self._row("spans_end", (self.root_id, now))
-            self._state = _State.ENDING
+            self._accepting = False
         try:
             self._writer.drain()
             self._end(Outcome.COMPLETE, now, None)
         except RecordingError as fault:
             self._writer.fault = self._writer.fault or fault  # The root has ended: never end it twice.
-            self._state = _State.OPEN
+            self._accepting = True
             raise
         return self.path
 
@@ -179,15 +165,14 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
         if os.getpid() != self._writer.pid:
             self._writer.check()
         with self._writer.lock:
-            if self._state is not _State.OPEN:
-                raise self._ended()
+            self._require_open()
             now = self.elapsed_ns()
-            self._state = _State.ENDING
+            self._accepting = False
         try:
             self._drain_what_can()
             self._end(Outcome.FAILED, now, why)
         except RecordingError:
-            self._state = _State.OPEN
+            self._accepting = True
             raise
         return self.path
 
@@ -201,7 +186,6 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     def _end(self, outcome: Outcome, now: int, reason: str | None) -> None:
         rows = {name: written for name, written in self._writer.rows_written.items() if written}
         write_terminal(self.path, outcome, now, reason, rows, self._writer.lost_rows)
-        self._state = _State.ENDED
         self._writer.close()
 
     def __enter__(self) -> TraceSession:

@@ -89,7 +89,10 @@ class ShardWriter:
         self._lost_rows = 0
         self._folder = folder
         self._run_id = run_id
-        self._options = options
+        self._flush_rows = options.flush_rows
+        self._flush_bytes = options.flush_bytes
+        self._flush_seconds = options.flush_seconds
+        self._pending_flushes = options.pending_flushes
         self._shards = dict.fromkeys(FAMILIES, 0)
         self._fresh()
         self._pending: deque[_Batch] = deque()
@@ -125,7 +128,7 @@ class ShardWriter:
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._changed.notify_all()  # The writer starts to wait for flush_seconds.
-        if self._rows >= self._options.flush_rows or self._bytes >= self._options.flush_bytes:
+        if self._rows >= self._flush_rows or self._bytes >= self._flush_bytes:
             self._cut()
 
     def _cut(self) -> None:
@@ -136,7 +139,7 @@ class ShardWriter:
             self._changed.notify_all()
         # The collector may run a weakref callback on the writer's thread, which must not wait for itself.
         may_wait = threading.current_thread() is not self._thread
-        while may_wait and len(self._pending) > self._options.pending_flushes and self.fault is None:
+        while may_wait and len(self._pending) > self._pending_flushes and self.fault is None:
             self._changed.wait()
 
     def drain(self) -> None:
@@ -200,7 +203,7 @@ class ShardWriter:
                 if self._oldest is None:
                     self._changed.wait()
                     continue
-                remaining = self._oldest + self._options.flush_seconds - time.monotonic()
+                remaining = self._oldest + self._flush_seconds - time.monotonic()
                 if remaining > 0:
                     self._changed.wait(remaining)
                 else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from contextlib import AbstractContextManager
 from typing import Any
 
 from .errors import ContractError
@@ -24,17 +23,13 @@ class SpanCalls(RecordSink):
     def __init__(self, writer: ShardWriter) -> None:
         super().__init__()
         self._writer = writer
+        self._accepting = True
         self._seq = itertools.count()
         self._span_numbers = itertools.count(1)
         self._threads = SpanThread()
         self._open_spans: dict[str, SpanGuard] = {}
 
-    @property
-    def is_open(self) -> bool:
-        """True until the session has ended."""
-        raise NotImplementedError
-
-    def _recording(self) -> AbstractContextManager[None]:
+    def _require_open(self) -> None:
         raise NotImplementedError
 
     def _tell_of_fault(self) -> None:
@@ -45,7 +40,7 @@ class SpanCalls(RecordSink):
 
     def _row(self, family: str, values: tuple[Any, ...]) -> None:
         """Buffer a row; the caller holds the lock."""
-        self._writer.put(family, (next(self._seq), *values))
+        self._writer.put(family, (next(self._seq),) + values)  # noqa: RUF005  Unpacking would build a list first.
 
     def elapsed_ns(self) -> int:
         """Nanoseconds on the host clock since the session opened."""
@@ -91,8 +86,10 @@ class SpanCalls(RecordSink):
         thread = optional_count(thread_id, "thread_id")
         if end_of(start, duration, "duration_ns") > self.elapsed_ns():
             raise ContractError("the interval ends after now", position="duration_ns", code="after_now")
-        with self._recording():
-            span_id = self._started(label, found, start, parent_id=self.root_id, thread_id=thread)
+        self._tell_of_fault()
+        with self._writer.lock:
+            self._require_open()
+            span_id = self._started(self.root_id, label, start, found, thread_id=thread)
             self._row("spans_end", (span_id, duration))
         return span_id
 
@@ -113,22 +110,18 @@ class SpanCalls(RecordSink):
     ) -> SpanGuard:
         label, found = text(name, "name"), member(SpanKind, kind, "kind")
         threads = self._threads
-        with self._recording():
+        writer = self._writer
+        if writer.fault is not None:
+            self._tell_of_fault()
+        with writer.lock:
+            if not self._accepting:
+                self._require_open()
             above = self._enclosing(parent, threads.stack)
-            start = (
-                self.elapsed_ns()
-            )  # One reading for the guard and the record: a child never starts before its parent.
-            span_id = self._started(
-                label,
-                found,
-                start,
-                parent_id=self.root_id if above is None else above.id,
-                measured=measured,
-                step=step,
-                thread_id=threads.thread_id,
-            )
-            guard = SpanGuard(span_id, start, above, threads.stack, self.elapsed_ns, self._end_span)
-            self._open_spans[span_id] = guard
+            parent_id = self.root_id if above is None else above.id
+            # One reading for the guard and for the record: a child never starts before its parent.
+            start = self.elapsed_ns()
+            span_id = self._started(parent_id, label, start, found, measured, step, threads.thread_id)
+            guard = self._open_spans[span_id] = SpanGuard(self, span_id, start, above, threads.stack)
         return guard
 
     def _enclosing(self, parent: SpanId | None, stack: list[SpanGuard]) -> SpanGuard | None:
@@ -144,26 +137,26 @@ class SpanCalls(RecordSink):
 
     def _started(
         self,
-        name: str,
-        kind: SpanKind,
-        start_ns: int,
-        *,
         parent_id: SpanId | None,
+        name: str,
+        start_ns: int,
+        kind: SpanKind,
         measured: bool = False,
         step: ExecutionStep | None = None,
         thread_id: int | None = None,
     ) -> SpanId:
-        with self._writer.lock:
-            span_id = SpanId(f"s{next(self._span_numbers)}", self._writer)
-            tag = None if step is None else step.value
-            self._row("spans_start", (span_id, parent_id, name, start_ns, kind.value, measured, tag, thread_id))
+        """Number a span and buffer its start; the caller holds the lock."""
+        span_id = SpanId(f"s{next(self._span_numbers)}", self._writer)
+        self._row("spans_start", (span_id, parent_id, name, start_ns, kind, measured, step, thread_id))
         return span_id
 
-    def _end_span(self, guard: SpanGuard) -> None:
+    def end_span(self, guard: SpanGuard) -> None:
+        """End a guard's span; what :meth:`SpanGuard.close` calls."""
         with self._writer.lock:
-            if not guard.is_open or not self.is_open:
+            if not guard.is_open or not self._accepting:
                 return  # A span that is open when its session ends as failed stays open.
             duration = guard.leave()
             del self._open_spans[guard.id]
             self._row("spans_end", (guard.id, duration))
-        self._tell_of_fault()
+        if self._writer.fault is not None:
+            self._tell_of_fault()

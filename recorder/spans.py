@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from .errors import ContractError
 
@@ -17,7 +16,7 @@ class SpanId(str):
     owner: object
 
     def __new__(cls, value: str, owner: object) -> SpanId:
-        made = super().__new__(cls, value)
+        made = str.__new__(cls, value)
         made.owner = owner
         return made
 
@@ -33,22 +32,31 @@ class SpanThread(threading.local):
         self.thread_id = threading.get_native_id()
 
 
+class SpanOwner(Protocol):
+    """What a guard needs of its session."""
+
+    def elapsed_ns(self) -> int:
+        """Nanoseconds since the session opened."""
+
+    def end_span(self, guard: SpanGuard) -> None:
+        """Write the guard's end."""
+
+
 class SpanGuard:
     """An open span; leaving its ``with`` block, or :meth:`close`, ends it.
 
     Guards nest: a guard is closed after every span that was begun inside it, on its own thread or on another.
     """
 
-    __slots__ = ("_children", "_clock", "_end", "_parent", "_stack", "duration_ns", "id", "start_ns")
+    __slots__ = ("_children", "_owner", "_parent", "_stack", "duration_ns", "id", "start_ns")
 
     def __init__(
         self,
+        owner: SpanOwner,
         span_id: SpanId,
         start_ns: int,
         parent: SpanGuard | None,
         stack: list[SpanGuard],
-        clock: Callable[[], int],
-        end: Callable[[SpanGuard], None],
     ) -> None:
         self.id = span_id
         """Opaque identity that recording calls take."""
@@ -58,8 +66,7 @@ class SpanGuard:
         """Wall duration in nanoseconds; None while the span is open."""
         self._parent = parent
         self._stack = stack
-        self._clock = clock
-        self._end = end
+        self._owner = owner
         self._children = 0
         stack.append(self)
         if parent is not None:
@@ -72,7 +79,7 @@ class SpanGuard:
 
     def elapsed_ns(self) -> int:
         """Nanoseconds since the span began; its duration once it has ended."""
-        return self._clock() - self.start_ns if self.duration_ns is None else self.duration_ns
+        return self._owner.elapsed_ns() - self.start_ns if self.duration_ns is None else self.duration_ns
 
     def close(self) -> None:
         """End the span; closing twice does nothing.
@@ -80,7 +87,7 @@ class SpanGuard:
         Raises :class:`ContractError` when a span begun inside it is still open; nothing is written then and the span
         stays open (protocol 14.3).
         """
-        self._end(self)
+        self._owner.end_span(self)
 
     def leave(self) -> int:
         """Take the guard off its stack, then read its duration; the session calls this under its lock.
@@ -95,7 +102,7 @@ class SpanGuard:
                 remedy="close the inner guards first",
             )
         self._stack.pop()
-        duration = self.duration_ns = self._clock() - self.start_ns
+        duration = self.duration_ns = self._owner.elapsed_ns() - self.start_ns
         if self._parent is not None:
             self._parent._children -= 1
         return duration

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from .errors import ContractError
 
@@ -27,6 +27,8 @@ def is_blank(text: str) -> bool:
 
 def text(value: object, name: str) -> str:
     """The value as a plain ``str``; :class:`ContractError` when it is no text or has no UTF-8 form."""
+    if type(value) is str and value.isascii():  # Nearly every value of the hot path ends here.
+        return value
     if not isinstance(value, str):
         raise ContractError(f"expected text, found {type(value).__name__}", position=name, code="not_text")
     if not value.isascii():
@@ -56,6 +58,8 @@ def flag(value: object, name: str) -> bool:
 
 def count(value: object, name: str) -> int:
     """The value as an integer from 0 to 2^63 - 1; numpy and torch integers pass, floats and bools do not."""
+    if type(value) is int and 0 <= value <= INT64_MAX:
+        return value
     if type(value) is not int:
         value = _as_int(value, name)
     if not 0 <= value <= INT64_MAX:
@@ -91,7 +95,11 @@ def dimensions(value: Iterable[object]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative integers."""
     if isinstance(value, str):
         raise ContractError(f"expected integers, found {value!r}", position="shape", code="not_an_integer")
-    return tuple([count(size, "shape") for size in value])
+    sizes = tuple(value)
+    for size in sizes:
+        if type(size) is not int or not 0 <= size <= INT64_MAX:
+            return tuple([count(size, "shape") for size in sizes])
+    return cast("tuple[int, ...]", sizes)
 
 
 def number(value: object, name: str) -> float:
