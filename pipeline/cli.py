@@ -1,4 +1,4 @@
-"""The command ``planewise``: the group of all commands, and the one place that prints an error and picks the exit code."""
+"""The command ``planewise``: the group of all commands, and the one place that prints an error and exits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (design, "Failure")."""
     try:
-        result = cli.main(args=None if arguments is None else list(arguments), prog_name="planewise", standalone_mode=False)
+        result = cli.main(
+            args=None if arguments is None else list(arguments), prog_name="planewise", standalone_mode=False
+        )
         sys.stdout.flush()
     except click.exceptions.Abort:
         return _fail("interrupted", 130)

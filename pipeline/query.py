@@ -60,7 +60,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "memory-lifetimes": Kind(
             "Every logical storage lifetime; an end is absent when no free was observed.",
-            "SELECT * EXCLUDE (run_id) FROM storage_lifetimes ORDER BY start_timestamp_ns, device, storage_id, alloc_seq",
+            "SELECT * EXCLUDE (run_id) FROM storage_lifetimes"
+            " ORDER BY start_timestamp_ns, device, storage_id, alloc_seq",
         ),
         "physical-memory": Kind(
             "Extrema of the physical checkpoints per device.",

@@ -61,7 +61,12 @@ def planes_page() -> str:
     """docs/planes.md: every plane with its columns."""
     lines = [_HEAD, "# Planes\n", "One table, one meaning. NULL means not recorded, never zero.\n"]
     for plane in PLANES.values():
-        lines += [f"## {plane.name}\n", plane.doc + "\n", "| column | type | NULL | unit | meaning |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            f"## {plane.name}\n",
+            plane.doc + "\n",
+            "| column | type | NULL | unit | meaning |",
+            "| --- | --- | --- | --- | --- |",
+        ]
         lines += [
             f"| `{c.name}` | {_short(str(c.type))} | {'yes' if c.nullable else 'no'} | {c.unit or ''} | {c.doc} |"
             for c in plane.columns
@@ -72,7 +77,11 @@ def planes_page() -> str:
 
 def views_page() -> str:
     """docs/views.md: every public view and macro with its columns."""
-    lines = [_HEAD, "# Views\n", "Every relation of the SQL layer, with the comments that the catalogue itself carries.\n"]
+    lines = [
+        _HEAD,
+        "# Views\n",
+        "Every relation of the SQL layer, with the comments that the catalogue itself carries.\n",
+    ]
     with catalogue() as con:
         columns = con.execute(
             "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() ORDER BY table_name, column_index"

@@ -98,7 +98,7 @@ def create_input_views(con: duckdb.DuckDBPyConnection, sources: Mapping[str, str
         table = declared[name]
         columns = ", ".join(f'"{column}"' for column in table.column_names)
         con.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {columns} FROM {source}')
-        con.execute(f"COMMENT ON VIEW \"{name}\" IS {quote(table.doc)}")
+        con.execute(f'COMMENT ON VIEW "{name}" IS {quote(table.doc)}')
         for column in table.columns:
             unit = f" Unit: {column.unit}." if column.unit else ""
             con.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quote(column.doc + unit)}')
@@ -125,7 +125,9 @@ def _parse(name: str, folder: str, text: str, names: set[str]) -> Relation:
     if any(not _bare(comment).lower().startswith("comment on") for comment in comments):
         raise ValueError(f"sql/{folder}/{name}.sql: more than one relation; expected one SELECT or macro and COMMENTs")
     definition = _strip_leading_comments(definition)
-    if definition.lower().startswith("create") and not re.match(rf"create (or replace )?macro {name}\b", definition, re.I):
+    if definition.lower().startswith("create") and not re.match(
+        rf"create (or replace )?macro {name}\b", definition, re.I
+    ):
         raise ValueError(f"sql/{folder}/{name}.sql: expected a macro named {name}")
     uses = frozenset(_WORD.findall(_bare(definition))) & names - {name}
     return Relation(name, folder, definition, tuple(comments), uses)

@@ -41,9 +41,7 @@ def _lines(document: dict[str, Any]) -> list[tuple[str, str, Any, str | None]]:
         ("run", name, run[name], None) for name in ("run_id", "entrypoint", "phase", "capture_step", "device")
     ]
     lines += [("health", name, value, None) for name, value in health.items()]
-    lines += [
-        ("capability", name, state["level"], state["reason"]) for name, state in document["capabilities"].items()
-    ]
+    lines += [("capability", name, state["level"], state["reason"]) for name, state in document["capabilities"].items()]
     timing = document["timing"]
     reason = document["timing_unavailable_reason"]
     lines.append(("timing", "outer_wall_time_ns", timing["outer_wall_time_ns"] if timing else None, reason))

@@ -21,7 +21,9 @@ _KINDS_HELP = "\b\nKinds:\n" + "\n".join(f"  {name:<18} {kind.about}" for name, 
 @click.option("--label", help="Only rows with exactly this label.")
 @click.option("--label-prefix", help="Only rows whose label starts with this.")
 @click.option("--limit", type=int, default=PAGE_ROWS, show_default=True, help=f"Rows of a page, at most {MAX_LIMIT}.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="First row, from 0; the last page names the next.")
+@click.option(
+    "--offset", type=click.IntRange(min=0), default=0, help="First row, from 0; the last page names the next."
+)
 @click.option("--all", "everything", is_flag=True, help="Every row, without paging.")
 @format_option()
 @output_option

@@ -1,0 +1,77 @@
+"""``planewise series``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...recorder.errors import UsageError
+from ..campaign import load_campaign
+from ..output import OutputFormat, Rows, write_document, write_rows
+from ..series import series_of_bundles, series_of_campaign
+from ..store import Store
+from .options import format_option, output_option
+
+COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
+
+
+@click.command()
+@click.option("--bundle", "bundles", multiple=True, type=click.Path(path_type=Path), help="A bundle; repeat it.")
+@click.option(
+    "--manifest", type=click.Path(path_type=Path, dir_okay=False), help="Campaign manifest, instead of bundles."
+)
+@click.option(
+    "--store",
+    "store_path",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="PLANEWISE_STORE",
+    help="Store that holds the manifest's planned run ids.",
+)
+@click.option("--label-prefix", help="Only tensor statistics and gradients whose label starts with this.")
+@format_option()
+@output_option
+def series(
+    bundles: tuple[Path, ...],
+    manifest: Path | None,
+    store_path: Path | None,
+    label_prefix: str | None,
+    output_format: OutputFormat,
+    output: Path | None,
+) -> int:
+    """Outer wall time, tensor statistics and gradients over capture steps, from bundles or a whole campaign.
+
+    \b
+    Example: planewise series --bundle run/step-1 --bundle run/step-2 --label-prefix loss/
+    """
+    if bool(bundles) == (manifest is not None):
+        raise UsageError("give either --bundle or --manifest", remedy="see planewise series --help")
+    if manifest is None:
+        document = series_of_bundles(list(bundles), label_prefix=label_prefix)
+    else:
+        known = Store.open(store_path).bundle_paths() if store_path is not None else None
+        document = series_of_campaign(load_campaign(manifest), store_bundles=known, label_prefix=label_prefix)
+    if output is not None or output_format is OutputFormat.JSON:
+        write_document(document, output)
+    else:
+        write_rows(Rows(COLUMNS, _lines(document)), output_format)
+    return 0
+
+
+def _lines(document: dict[str, Any]) -> list[tuple[Any, ...]]:
+    lines: list[tuple[Any, ...]] = [
+        (p["capture_step"], p["run_id"], "spans", None, "outer_wall_time_ns", p["outer_wall_time_ns"])
+        for p in document["outer_wall_time"]
+    ]
+    for label, points in document["tensor_stats"].items():
+        for p in points:
+            lines += [
+                (p["capture_step"], p["run_id"], "tensor_stats", label, metric, p[metric])
+                for metric in ("rms", "abs_max", "mean", "non_finite", "elements")
+            ]
+    for label, points in document["gradients"].items():
+        for p in points:
+            lines.append((p["capture_step"], p["run_id"], "gradients", label, "state", p["state"]))
+            lines.append((p["capture_step"], p["run_id"], "gradients", label, "norm", p["norm"]))
+    return lines
