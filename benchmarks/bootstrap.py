@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+
 from planewise.pipeline.bootstrap import RESAMPLES, SEED, unpaired_interval
 
 MASK = 2**64 - 1

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
 from planewise import ProfileRun, SpanKind, TraceSession
 
 Loop = Callable[[int], None]

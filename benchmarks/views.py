@@ -11,6 +11,7 @@ import statistics
 import time
 
 import duckdb
+
 from planewise.pipeline.views import create_input_tables, create_views
 
 RUNS = 16

@@ -23,6 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._pytree import tree_leaves
+
 from planewise import (
     CaptureContract,
     CaptureSelector,
@@ -46,9 +50,6 @@ from planewise.recorder.torch_helpers import (
     tensor_id,
 )
 from planewise.recorder.torch_storages import StorageTracker
-from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_leaves
 
 BATCH, LENGTH, WIDTH, HEADS = 4, 32, 32, 4
 CAPTURE_STEP = 6

@@ -25,6 +25,7 @@ __all__ = [
     "PlannedCapture",
     "PlannedComparison",
     "campaign_status",
+    "campaign_tables",
     "check_bundle",
     "check_campaign",
     "insert_rows",
@@ -165,7 +166,9 @@ def _locate(planned: PlannedCapture, base_dir: Path, known: Mapping[str, Path]) 
     return str(planned.bundle), path if os.path.exists(path) else None
 
 
-def _fill(con: duckdb.DuckDBPyConnection, campaign: Campaign, checks: list[CheckedBundle]) -> None:
+def campaign_tables(campaign: Campaign, checks: Iterable[CheckedBundle]) -> dict[str, Any]:
+    """The rows of ``campaign_planned`` and ``bundle_checks`` for what :func:`check_campaign` found, as Arrow tables."""
+    checks = list(checks)
     planned = [
         {
             "campaign_id": campaign.campaign_id,
@@ -188,8 +191,13 @@ def _fill(con: duckdb.DuckDBPyConnection, campaign: Campaign, checks: list[Check
         for check in checks
         if check.path is not None
     ]
-    insert_rows(con, "campaign_planned", planned)
-    insert_rows(con, "bundle_checks", found)
+    rows = {"campaign_planned": planned, "bundle_checks": found}
+    return {name: pa.Table.from_pylist(values, schema=TABLES[name].schema) for name, values in rows.items()}
+
+
+def _fill(con: duckdb.DuckDBPyConnection, campaign: Campaign, checks: list[CheckedBundle]) -> None:
+    for name, rows in campaign_tables(campaign, checks).items():
+        insert_rows(con, name, rows)
     runs = {check.receipt.run_id: check.run for check in checks if check.receipt is not None}
     if runs:
         insert_rows(con, "runs", pa.concat_tables(runs.values()))

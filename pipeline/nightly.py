@@ -11,7 +11,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .campaign import Campaign, campaign_status
+from .bundle import Receipt
+from .campaign import Campaign, CheckedBundle, PlannedComparison, campaign_tables, check_campaign, status_of
+from .catalog import build_catalog
 from .compare import CohortMember, compare_cohorts, load_cohorts, members_where
 from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
@@ -26,14 +28,19 @@ Progress = Callable[[int, int, str], None]
 Stage = Callable[[str], Progress]
 
 HOTTEST = """
-    SELECT a.name, count(*) AS operations, count(DISTINCT a.run_id) AS runs,
-           median(a.observed_host_duration_ns) AS median_host_ns, max(a.observed_host_duration_ns) AS max_host_ns
-    FROM activation_hotspots AS a JOIN run_health AS h USING (run_id)
-    WHERE h.status = 'valid'
-    GROUP BY a.name
-    ORDER BY median_host_ns DESC, a.name
+    WITH per_run AS (
+        SELECT a.run_id, a.name, sum(a.observed_host_duration_ns) AS host_ns
+        FROM activation_hotspots AS a JOIN run_health AS h USING (run_id)
+        WHERE h.status = 'valid'
+        GROUP BY a.run_id, a.name
+    )
+    SELECT name, count(*) AS runs, median(host_ns) AS median_host_ns
+    FROM per_run
+    GROUP BY name
+    ORDER BY median_host_ns DESC, name
     LIMIT ?
 """
+HOTTEST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -58,67 +65,60 @@ def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage
     ingested = ingest_sources(store, sources, progress=stage("ingest"))
     qualified = qualify(store, progress=stage("qualify"))
     published = publish(store, progress=stage("publish"))
-    status = campaign_status(campaign, base_dir=campaign.base_dir, store_bundles=store.bundle_paths())
-    comparisons, hottest = _aggregate(store, campaign, status)
+    checks = check_campaign(campaign, store_bundles=store.bundle_paths())
+    status = status_of(campaign, checks)
+    tables = campaign_tables(campaign, checks)
+    comparisons, hottest = _aggregate(campaign, checks, tables)
+    _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
+    build_catalog(store)
     return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder)
 
 
-def published_bundles(campaign: Campaign, status: dict[str, Any], store: Store) -> dict[str, Path]:
-    """Run id -> bundle folder of every capture of the campaign that was read and verified, failed runs included."""
-    known = store.bundle_paths()
-    found: dict[str, Path] = {}
-    for capture in status["captures"]:
-        run_id = capture["state"].get("run_id")
-        if run_id is not None:
-            found[run_id] = known.get(run_id, campaign.base_dir / capture["bundle"])
-    return found
-
-
 def _aggregate(
-    store: Store, campaign: Campaign, status: dict[str, Any]
+    campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    bundles = published_bundles(campaign, status, store)
-    receipts = {
-        capture["state"]["run_id"]: capture["state"]["manifest_sha256"]
-        for capture in status["captures"]
-        if capture["state"]["state"] == "published"
-    }
-    con = bundle_connection(list(bundles.values()))
-    try:
-        comparisons = [
-            _compare(con, spec.name, spec.baseline, spec.candidate, receipts) for spec in campaign.comparisons
-        ]
-        _write_table(store, campaign, "cohort_members", con)
-        rows = con.execute(HOTTEST, [3])
-        names = [item[0] for item in rows.description or []]
-        hottest = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
-    finally:
-        con.close()
-    return comparisons, hottest
+    """Comparisons and hottest activations over the campaign's verified bundles; the cohorts join ``tables``."""
+    receipts = {check.receipt.run_id: check.receipt for check in checks if check.receipt is not None}
+    with bundle_connection([check.path for check in checks if check.receipt and check.path]) as con:
+        complete = {
+            run_id for (run_id,) in con.execute("SELECT run_id FROM run_health WHERE capture_complete").fetchall()
+        }
+        eligible = {run_id: receipt for run_id, receipt in receipts.items() if run_id in complete}
+        comparisons = [_compare(con, planned, eligible) for planned in campaign.comparisons]
+        for name in ("comparisons", "cohort_members"):
+            rows = con.sql(f'FROM "{name}" ORDER BY ALL').to_arrow_table()
+            tables[name] = rows.cast(TABLES[name].schema)
+        found = con.execute(HOTTEST, [HOTTEST_ROWS])
+        names = [item[0] for item in found.description or []]
+        return comparisons, [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _compare(
-    con: duckdb.DuckDBPyConnection, name: str, baseline: str, candidate: str, receipts: dict[str, str]
+    con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt]
 ) -> dict[str, Any]:
-    cohorts = [
-        [
-            CohortMember(run_id, verified=True, receipt_run_id=run_id, manifest_sha256=receipts[run_id])
-            for run_id in members_where(con, predicate)
-            if run_id in receipts
-        ]
-        for predicate in (baseline, candidate)
-    ]
-    load_cohorts(con, name, baseline=cohorts[0], candidate=cohorts[1])
-    return {"name": name, **compare_cohorts(con, name)}
+    """One comparison; failed and interrupted runs have no sample and take no part, invalid ones make it ineligible."""
+    baseline, candidate = (
+        [_member(receipts[run_id]) for run_id in members_where(con, where) if run_id in receipts]
+        for where in (planned.baseline, planned.candidate)
+    )
+    load_cohorts(con, planned.name, baseline=baseline, candidate=candidate)
+    return {"name": planned.name, **compare_cohorts(con, planned.name)}
 
 
-def _write_table(store: Store, campaign: Campaign, table: str, con: duckdb.DuckDBPyConnection) -> None:
-    rows = con.execute(f'SELECT * FROM "{table}"').fetch_arrow_table().cast(TABLES[table].schema)
-    path = store.path / "tables" / table / f"{run_key(campaign.campaign_id)}.parquet"
-    sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink)
-    write_atomic(path, sink.getvalue().to_pybytes())
+def _member(receipt: Receipt) -> CohortMember:
+    return CohortMember(
+        receipt.run_id, verified=True, receipt_run_id=receipt.run_id, manifest_sha256=receipt.manifest_sha256
+    )
+
+
+def _write_tables(store: Store, campaign: Campaign, tables: dict[str, Any]) -> None:
+    for name, rows in tables.items():
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink)
+        write_atomic(
+            store.path / "tables" / name / f"{run_key(campaign.campaign_id)}.parquet", sink.getvalue().to_pybytes()
+        )
 
 
 def _write_documents(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from planewise.pipeline.bundle import write_manifest
 from planewise.recorder.planes import PLANES
 from support import TinyStore

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from health_support import emptied
+
 from planewise.ingest.base import READERS
 from support import TinyStore
 

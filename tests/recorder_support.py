@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+
 from planewise.recorder.families import FAMILIES
 from planewise.recorder.profile_run import ProfileRun
 

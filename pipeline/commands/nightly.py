@@ -63,7 +63,7 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
     )
     for comparison in report.comparisons:
         yield from _comparison(comparison)
-    yield "hottest activations by observed host time (median over valid runs; other metrics rank by themselves):"
+    yield "hottest activations by observed host time a run (median over valid runs; other metrics rank by themselves):"
     if not report.hottest:
         yield "  none: no valid run recorded an activation"
     for place, row in enumerate(report.hottest, 1):

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import click
+import duckdb
 
+from ...recorder.errors import UsageError
 from ..catalog import run_untrusted
 from ..output import OutputFormat, Rows, write_rows
 from ..store import Store
@@ -30,6 +32,9 @@ def sql(query: str, store_path: Path, output_format: OutputFormat) -> int:
     try:
         run_untrusted(con, text)
         write_rows(Rows.fetch(con), output_format)
+    except duckdb.Error as error:
+        # DuckDB runs a query while its rows are fetched, so a bad value may only show here.
+        raise UsageError(str(error).strip(), code="sql_refused") from error
     finally:
         con.close()
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from planewise.ingest.base import READERS
 from planewise.recorder.errors import InputRefused
 

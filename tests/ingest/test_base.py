@@ -7,6 +7,7 @@ import hashlib
 import json
 
 import pytest
+
 from planewise.ingest.base import READERS, detect_format, source_digest
 from planewise.recorder.errors import IncompatibleInput, InputRefused
 

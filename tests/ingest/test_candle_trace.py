@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
+
 from planewise.recorder.planes import PLANES
 
 OP = {"kind": "op", "span_id": "s1", "op_name": "mm", "shape": [4, 8], "dtype": "f32", "device": "cpu"}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from planewise.recorder.errors import InputRefused
 
 from .conftest import DATA, META, read_planes

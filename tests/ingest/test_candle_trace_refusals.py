@@ -6,6 +6,7 @@ import gzip
 import json
 
 import pytest
+
 from planewise.recorder.errors import IncompatibleInput, InputRefused
 
 from .conftest import META, TERMINAL, read_planes

@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from planewise.ingest.base import READERS, detect_format
 from planewise.ingest.planes_writer import write_planes
 from planewise.recorder.families import shard_name

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
 from planewise.recorder.errors import IncompatibleInput, InputRefused, PlanewiseError
 from planewise.recorder.families import shard_name
 from planewise.recorder.profile_run import ProfileRun

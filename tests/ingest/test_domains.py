@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, get_args
 
 import pytest
+
 from planewise.ingest import run_metadata, trace_events
 from planewise.ingest.domains import VOCABULARIES
 from planewise.ingest.trace_tables import PLANE_OF

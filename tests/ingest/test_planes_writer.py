@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from planewise.ingest.base import READERS
 from planewise.ingest.contract import PlaneBatch, batch
 from planewise.ingest.planes_writer import ROW_GROUP_ROWS, write_planes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from planewise.pipeline import bootstrap
 from planewise.pipeline.bootstrap import SEED, indexes, paired_interval, unpaired_interval
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store_support import published
+
 from planewise.pipeline.bundle import (
     is_safe_path,
     refuse_output_inside_bundle,
@@ -19,7 +21,6 @@ from planewise.pipeline.bundle import (
     write_manifest,
 )
 from planewise.recorder.errors import CheckFailed, InputRefused, UsageError, VerificationFailed
-from store_support import published
 
 A = b"alpha"
 A_SHA256 = hashlib.sha256(A).hexdigest()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bundles import publish
 from cohorts import add_run
+
 from planewise.pipeline.campaign import campaign_status, load_campaign
 from planewise.pipeline.campaign_manifest import PlannedCapture, PlannedComparison
 from planewise.recorder.errors import IncompatibleInput, InputRefused

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from store_support import published, tree
+
 from planewise import CaptureRun, ProfileRun
 from planewise.pipeline import capture_run as module
 from planewise.pipeline.bundle import verify_bundle, verify_semantic, write_manifest
@@ -21,7 +23,6 @@ from planewise.recorder.errors import (
     UsageError,
     VerificationFailed,
 )
-from store_support import published, tree
 
 RUN = ProfileRun.training("demo", 3, "cpu")
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from store_support import published, store_with
+
 from planewise.pipeline import catalog as catalog_module
 from planewise.pipeline.catalog import build_catalog, run_untrusted
 from planewise.pipeline.store import Store
 from planewise.pipeline.views import inputs, relations
 from planewise.recorder.errors import UsageError
-from store_support import published, store_with
 
 
 def query(path: Path, sql: str) -> list[tuple[object, ...]]:

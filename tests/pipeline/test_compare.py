@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from bundles import publish
 from cohorts import BASELINE_NS, CANDIDATE_NS, DIGEST, add_cohorts, add_run
+
 from planewise.pipeline.compare import (
     CohortMember,
     compare_bundles,

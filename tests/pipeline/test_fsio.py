@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from planewise.pipeline import fsio
 from planewise.pipeline.fsio import is_temporary, open_regular, remove_temporaries, temporary_sibling, write_atomic
 

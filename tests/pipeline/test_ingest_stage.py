@@ -14,13 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from store_support import EXAMPLE, published, store_with, tree, write_trace
+
 from planewise import ProfileRun, TraceSession
 from planewise.ingest.contract import PlaneBatch
 from planewise.pipeline import ingest_stage, staging
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.store import Store, run_key
 from planewise.recorder.errors import UsageError
-from store_support import EXAMPLE, published, store_with, tree, write_trace
 
 HOSTILE = ["../..", "/abs", "a\0b", "line\nbreak", "x" * 10_000, "прогон", "..", "con.", "{a}*?[b]"]
 

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from store_support import store_with
+
 from planewise.pipeline.bundle import verify_bundle
 from planewise.pipeline.publish import publish
 from planewise.pipeline.qualify import current_evidence, qualify
 from planewise.pipeline.store import Store
-from store_support import store_with
 
 RUNS = 4
 PUBLISH_AND_DIE = """

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from bundles import publish
 from cohorts import add_run
+
 from planewise.pipeline.loose import bundle_connection
 from planewise.recorder.errors import InputRefused
 from support import TinyStore

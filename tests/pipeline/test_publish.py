@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from store_support import store_with, tree, write_trace
+
 from planewise.pipeline.bundle import verify_bundle, verify_semantic
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.publish import publish, publish_folder
 from planewise.pipeline.qualify import qualify
 from planewise.recorder.errors import Conflict
-from store_support import store_with, tree, write_trace
 
 
 def test_a_staged_run_becomes_a_whole_read_only_bundle(tmp_path: Path) -> None:

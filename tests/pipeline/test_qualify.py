@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from store_support import EXAMPLE, store_with, tree
+
 from planewise.pipeline import qualify as qualify_module
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.qualify import qualify
 from planewise.pipeline.store import Store
-from store_support import EXAMPLE, store_with, tree
 
 
 def test_every_staged_run_gets_evidence_and_a_report(tmp_path: Path) -> None:

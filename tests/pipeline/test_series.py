@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bundles import publish
 from cohorts import add_run
+
 from planewise.pipeline.campaign import load_campaign
 from planewise.pipeline.output import to_json
 from planewise.pipeline.series import series_of_bundles, series_of_campaign

@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from store_support import store_with
+
 from planewise.pipeline.store import Store, open_store, run_key
 from planewise.recorder.errors import IncompatibleInput, InputRefused, UsageError
-from store_support import store_with
 
 HOSTILE = [
     "../..",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from planewise import CaptureContract, ComparisonIdentity, ContractError, ExpectedGradient
 from planewise import GradientContract as Gradients
 from planewise import GradientFamilyContract as Family

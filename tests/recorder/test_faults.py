@@ -9,10 +9,11 @@ import warnings
 from pathlib import Path
 
 import pytest
+from recorder_support import TRAINING, document
+
 from planewise import PlanewiseError, RecorderOptions, RecordingError, RecordingWarning, TraceSession
 from planewise.recorder import files
 from planewise.recorder.errors import Conflict
-from recorder_support import TRAINING, document
 
 
 def broken_session(folder: Path, *, strict: bool = False) -> TraceSession:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from planewise import ContractError, ExpectedGradient, GradientContract
 from planewise import GradientFamilyContract as Family
 from planewise.recorder.gradient_contract import manifest_sha256

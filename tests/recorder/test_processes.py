@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from planewise import RecordingError, RecordingWarning, TraceSession
 from recorder_support import TRAINING, counts, document, rows
+
+from planewise import RecordingError, RecordingWarning, TraceSession
 
 ROOT = Path(sys.modules["planewise"].__path__[0]).parent
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planewise import CaptureContract, CaptureSelector, ComparisonIdentity, ContractError, ProfileRun, TraceSession
 from recorder_support import TRAINING, document
+
+from planewise import CaptureContract, CaptureSelector, ComparisonIdentity, ContractError, ProfileRun, TraceSession
 
 
 def test_selector_chooses_one_invocation_counted_from_one() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planewise import ContractError, EdgeKind, GradientState, MemoryCategory, RecordingError, SpanGuard, TraceSession
 from recorder_support import TRAINING, counts, values
+
+from planewise import ContractError, EdgeKind, GradientState, MemoryCategory, RecordingError, SpanGuard, TraceSession
 
 OP: dict[str, Any] = {"shape": [2, 3], "dtype": "f32", "device": "cpu", "duration_ns": 1, "input_dense_bytes": 8}
 STORAGE: dict[str, Any] = {"device": "cpu", "bytes": 512, "dtype": "f32"}

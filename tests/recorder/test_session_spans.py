@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from planewise import ContractError, ExecutionStep, SpanId, SpanKind, TraceSession
 from recorder_support import TRAINING, counts, document, rows, values
+
+from planewise import ContractError, ExecutionStep, SpanId, SpanKind, TraceSession
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from recorder_support import TRAINING, document, rows
+
 from planewise import ContractError, RecorderOptions, TraceSession
 from planewise.recorder import shards
 from planewise.recorder.families import FAMILIES, shard_name
 from planewise.recorder.planes import PLANES
 from planewise.recorder.shards import ROW_BYTES
-from recorder_support import TRAINING, document, rows
 
 NEVER: dict[str, float] = {"flush_rows": 10**9, "flush_bytes": 10**12, "flush_seconds": 10**6}
 

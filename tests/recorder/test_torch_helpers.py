@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorder_support import TRAINING, values
+
 from planewise import ContractError, ExecutionStep, SpanId, TraceSession
 from planewise import GradientFamilyContract as Family
-from recorder_support import TRAINING, values
 
 torch = pytest.importorskip("torch", reason="the torch extra is not installed")
 

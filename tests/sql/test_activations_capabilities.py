@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from health_support import emptied
 from plane_store import alloc, example, op, span
+
 from support import TinyStore
 
 FIELDS = ("coverage", "host_time", "device_time", "dense_output", "logical_memory", "physical_memory_attribution")

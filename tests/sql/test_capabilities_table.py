@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from health_support import OUTCOMES, emptied
 from plane_store import alloc, example, expected, op, span
+
 from support import TinyStore
 
 C, P, U, I = "complete", "partial", "unavailable", "invalid"  # noqa: E741

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from health_support import emptied
+
 from planewise.pipeline.views import inputs, relations
 
 RELATIONS = {relation.name: relation for relation in relations()}

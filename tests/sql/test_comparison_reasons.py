@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from cohorts import add_cohorts, codes, emptied
+
 from support import TinyStore
 
 ALL = tuple(f"{cohort}{position}" for cohort in "bc" for position in range(5))

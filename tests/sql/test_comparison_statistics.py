@@ -8,6 +8,7 @@ import pytest
 from cohorts import add_cohorts, emptied
 from hypothesis import given
 from hypothesis import strategies as st
+
 from support import TinyStore
 
 BIG = 2**63 - 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from cohorts import emptied
+
 from support import TinyStore
 
 MATCHED = "FROM comparison_tensor_stats WHERE matching = 'matched' ORDER BY row_order"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from health_support import emptied
+
 from planewise.pipeline.views import relations
 from support import TinyStore
 

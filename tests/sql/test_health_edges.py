@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from health_support import NONE, Add, emptied, errors, judged, tree
+
 from support import TinyStore
 
 

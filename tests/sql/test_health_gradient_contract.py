@@ -9,6 +9,7 @@ import pytest
 from health_support import NONE, emptied, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
+
 from support import TinyStore
 
 

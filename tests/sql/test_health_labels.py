@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from health_support import NONE, Add, emptied, errors, judged, softened, tree
+
 from support import TinyStore
 
 

@@ -9,6 +9,7 @@ import pytest
 from health_support import NONE, Add, emptied, errors, judged, tree, warnings
 from hypothesis import given
 from hypothesis import strategies as st
+
 from support import TinyStore
 
 

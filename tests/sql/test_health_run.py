@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from health_support import NONE, emptied, errors, judged, tree, warnings
+
 from support import IDENTITY, TinyStore
 
 

@@ -8,6 +8,7 @@ import pytest
 from health_support import NONE, Add, emptied, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
+
 from support import TinyStore
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plane_store import BIG
 from plane_walks import lifetimes, live_at, peak, subtree_memory, timeline
+
 from support import TinyStore
 
 RUNS = ("r1", "r2")

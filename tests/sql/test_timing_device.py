@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from health_support import emptied
 from plane_store import BIG, example, expected
+
 from support import TinyStore
 
 
