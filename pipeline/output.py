@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -135,7 +135,7 @@ def _cell(value: Any) -> str:
 
 def _write_table(rows: Rows, out: TextIO, title: str | None) -> None:
     values = iter(rows.values)
-    shown = [row for row, _ in zip(values, range(TABLE_ROWS), strict=False)]
+    shown = list(islice(values, TABLE_ROWS))
     numeric = [_is_numeric(column) for column in zip(*shown, strict=True)] if shown else [False] * len(rows.columns)
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for name, right in zip(rows.columns, numeric, strict=True):

@@ -38,8 +38,9 @@ def format_option(name: str = "--format") -> Callable[[Decorated], Decorated]:
     return click.option(
         name,
         "output_format",
-        type=click.Choice(list(OutputFormat)),
-        default=OutputFormat.TABLE,
+        type=click.Choice([format_.value for format_ in OutputFormat]),
+        callback=lambda _context, _parameter, value: OutputFormat(value),
+        default=OutputFormat.TABLE.value,
         show_default=True,
         help="How rows are written to standard output.",
     )
