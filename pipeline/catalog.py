@@ -10,27 +10,29 @@ import duckdb
 from ..recorder.errors import UsageError
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
-from .store import Store
 from .tables import TABLES
 from .views import create_input_views, create_views, quote, views_digest
+
+CATALOGUE = "planewise.duckdb"
+"""Name of the catalogue in a store."""
 
 _MANIFEST = '{"run_id": "VARCHAR", "files": [{"bytes": "BIGINT"}]}'
 _NOTE = "Which views this catalogue holds, and for which store; planewise catalog rebuilds it."
 
 
-def build_catalog(store: Store, *, force: bool = False) -> Path:
-    """Build the catalogue unless it is current, or always with ``force``; returns its path.
+def build_catalog(root: Path, *, force: bool = False) -> Path:
+    """Build the catalogue of the store at ``root`` unless it is current, or always with ``force``; returns its path.
 
     It is stale when the views or the store's absolute path have changed. It is built under a temporary name and put
     in place by one rename, so a reader meets the old one or the new one.
     """
-    path = store.catalogue_path
-    if not force and _is_current(store):
+    path = root / CATALOGUE
+    if not force and _is_current(path, root):
         return path
     temporary = temporary_sibling(path)
     try:
         with duckdb.connect(str(temporary)) as con:
-            _fill(con, store)
+            _fill(con, root)
         sync_file(temporary)
         os.replace(temporary, path)
     finally:
@@ -73,21 +75,21 @@ def _lock_down(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("SET lock_configuration = true")
 
 
-def _is_current(store: Store) -> bool:
-    if not store.catalogue_path.exists():
+def _is_current(path: Path, root: Path) -> bool:
+    if not path.exists():
         return False
     try:
-        with duckdb.connect(str(store.catalogue_path), read_only=True) as con:
+        with duckdb.connect(str(path), read_only=True) as con:
             rows = con.execute("SELECT views_digest, store_path FROM planewise_catalogue").fetchall()
     except duckdb.Error:
         return False  # Of an older DuckDB, or damaged: it holds nothing that cannot be built again.
-    return rows == [(views_digest(), str(store.path))]
+    return rows == [(views_digest(), str(root))]
 
 
-def _fill(con: duckdb.DuckDBPyConnection, store: Store) -> None:
+def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:
     from .. import __version__
 
-    root = str(store.path)
+    root = str(store_root)
     create_input_views(con, _sources(root))
     create_views(con)
     con.execute("CREATE TABLE planewise_catalogue (views_digest VARCHAR, store_path VARCHAR, built_by VARCHAR)")

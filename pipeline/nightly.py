@@ -71,7 +71,7 @@ def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage
     comparisons, hottest = _aggregate(campaign, checks, tables)
     _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
-    build_catalog(store)
+    build_catalog(store.path)
     return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder)
 
 

@@ -53,11 +53,6 @@ class Store:
         store._sweep()
         return store
 
-    @property
-    def catalogue_path(self) -> Path:
-        """Where the DuckDB catalogue lies."""
-        return self.path / "planewise.duckdb"
-
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the store against other processes; the lock of a killed process is free at once. Reentrant."""
@@ -118,7 +113,7 @@ class Store:
 
         from .catalog import build_catalog
 
-        return duckdb.connect(str(build_catalog(self)), read_only=True)
+        return duckdb.connect(str(build_catalog(self.path)), read_only=True)
 
     def _runs(self, place: str, *, published: bool) -> list[RunFolder]:
         try:

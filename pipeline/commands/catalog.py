@@ -22,6 +22,6 @@ def catalog(store_path: Path) -> int:
     Example: planewise catalog --store /data/store && duckdb -readonly /data/store/planewise.duckdb
     """
     store = Store.open(store_path)
-    path = build_catalog(store, force=True)
+    path = build_catalog(store.path, force=True)
     note(f"wrote {path}")
     return 0

@@ -6,7 +6,7 @@ import click
 
 from ...recorder.errors import UsageError
 from ..output import OutputFormat, Rows, write_rows
-from ..reference import relation_columns, relation_list
+from ..relation_list import relation_columns, relation_list
 from .options import format_option
 
 

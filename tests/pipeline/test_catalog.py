@@ -33,7 +33,7 @@ def query(path: Path, sql: str) -> list[tuple[object, ...]]:
 
 
 def test_another_process_reads_the_catalogue_with_duckdb_alone(tmp_path: Path) -> None:
-    path = build_catalog(store_with(tmp_path, "r1"))
+    path = build_catalog(store_with(tmp_path, "r1").path)
     assert query(path, "SELECT run_id, count(*) FROM spans GROUP BY ALL") == [("r1", 5)]
     assert query(path, "SELECT run_id FROM run_health") == [("r1",)]
 
@@ -65,15 +65,15 @@ def test_half_written_runs_in_tmp_are_no_rows(tmp_path: Path) -> None:
 
 def test_a_current_catalogue_is_kept_and_force_builds_it_again(tmp_path: Path) -> None:
     store = store_with(tmp_path, "r1")
-    first = build_catalog(store).stat().st_ino
-    assert build_catalog(store).stat().st_ino == first
-    assert build_catalog(store, force=True).stat().st_ino != first
+    first = build_catalog(store.path).stat().st_ino
+    assert build_catalog(store.path).stat().st_ino == first
+    assert build_catalog(store.path, force=True).stat().st_ino != first
     assert [entry.name for entry in store.path.glob(".*tmp*")] == []
 
 
 def test_a_moved_store_gets_a_new_catalogue(tmp_path: Path) -> None:
     store = store_with(tmp_path, "r1")
-    build_catalog(store)
+    build_catalog(store.path)
     store.path.rename(tmp_path / "moved")
     with Store.open(tmp_path / "moved").connect() as con:
         assert con.execute("SELECT run_id FROM runs").fetchall() == [("r1",)]
@@ -83,11 +83,11 @@ def test_other_views_and_a_damaged_file_make_the_catalogue_stale(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = store_with(tmp_path, "r1")
-    path = build_catalog(store)
+    path = build_catalog(store.path)
     monkeypatch.setattr(catalog_module, "views_digest", lambda: "sha256:other")
-    assert query(build_catalog(store), "SELECT views_digest FROM planewise_catalogue") == [("sha256:other",)]
+    assert query(build_catalog(store.path), "SELECT views_digest FROM planewise_catalogue") == [("sha256:other",)]
     path.write_bytes(b"no database")
-    assert query(build_catalog(store), "SELECT count(*) FROM runs") == [(1,)]
+    assert query(build_catalog(store.path), "SELECT count(*) FROM runs") == [(1,)]
 
 
 @pytest.mark.parametrize("name", ["it's", "x=1", "a{b,c}", "sp ace", "\u00e9\u4e03", "semi;colon --", '"q"'])
@@ -155,7 +155,7 @@ def untrusted(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("untrusted")
     (folder / "secret.csv").write_text("key\n42\n")
     store = store_with(folder, "r1")
-    build_catalog(store)
+    build_catalog(store.path)
     return store
 
 
