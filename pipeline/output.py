@@ -133,6 +133,12 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else to_json(value).strip('"')
 
 
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return "-" if value is None else _cell(value)
+
+
 def _write_table(rows: Rows, out: TextIO, title: str | None) -> None:
     values = iter(rows.values)
     shown = list(islice(values, TABLE_ROWS))
@@ -141,7 +147,7 @@ def _write_table(rows: Rows, out: TextIO, title: str | None) -> None:
     for name, right in zip(rows.columns, numeric, strict=True):
         table.add_column(printable(name), justify="right" if right else "left", overflow="fold")
     for row in shown:
-        table.add_row(*(Text(printable(_cell(value)) if value is not None else "-") for value in row))
+        table.add_row(*(Text(printable(_shown(value))) for value in row))
     console = stdout_console(out)
     console.print(table)
     rest = sum(1 for _ in values)

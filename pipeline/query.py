@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,12 +20,16 @@ MAX_LIMIT = 1000
 
 @dataclass(frozen=True)
 class Kind:
-    """One query kind: what it shows, its SQL, whether it needs a graph, and the column that labels match."""
+    """One query kind: what it shows, its SQL, whether it needs a graph, and the column that labels match.
+
+    ``brief`` names the columns that the table format shows, where all of them would not fit a terminal.
+    """
 
     about: str
     sql: str
     needs_graph: bool = False
     label: str | None = None
+    brief: tuple[str, ...] = ()
 
 
 _GPU = "SELECT field, level, source, reason FROM capabilities WHERE field IN ('gpu_correlation', 'provenance_binding')"
@@ -62,6 +66,16 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "Every logical storage lifetime; an end is absent when no free was observed.",
             "SELECT * EXCLUDE (run_id) FROM storage_lifetimes"
             " ORDER BY start_timestamp_ns, device, storage_id, alloc_seq",
+            brief=(
+                "device",
+                "storage_id",
+                "allocation_span_id",
+                "op_name",
+                "bytes",
+                "category",
+                "start_timestamp_ns",
+                "end_timestamp_ns",
+            ),
         ),
         "physical-memory": Kind(
             "Extrema of the physical checkpoints per device.",
@@ -72,12 +86,14 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "SELECT * EXCLUDE (run_id) FROM host_self_time ORDER BY seq, node_id",
             needs_graph=True,
             label="name",
+            brief=("node_id", "parent_id", "node_kind", "name", "start_ns", "host_total_time_ns", "host_self_time_ns"),
         ),
         "tensors": Kind(
             "Tensor observations.",
-            "SELECT *, coalesce(label, tensor_id) AS match FROM tensors ORDER BY seq",
+            "SELECT * EXCLUDE (run_id), coalesce(label, tensor_id) AS match FROM tensors ORDER BY seq",
             needs_graph=True,
             label="match",
+            brief=("span_id", "tensor_id", "label", "shape", "dtype", "device", "dense_bytes", "category"),
         ),
         "tensor-stats": Kind(
             "Labelled tensor summaries and scalars.",
@@ -104,6 +120,19 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             "SELECT * EXCLUDE (run_id) FROM activation_hotspots ORDER BY host_rank NULLS LAST, id",
             needs_graph=True,
             label="name",
+            brief=(
+                "id",
+                "name",
+                "shape",
+                "observed_host_duration_ns",
+                "host_rank",
+                "dense_output_bytes",
+                "dense_output_rank",
+                "logical_allocated_bytes",
+                "logical_allocated_rank",
+                "logical_byte_nanoseconds",
+                "logical_byte_nanoseconds_rank",
+            ),
         ),
         "activations-device": Kind(
             "Activation-producing operations by device busy time, one ranking per device clock.",
@@ -134,6 +163,12 @@ class Page:
     total: int
     offset: int
     next_offset: int | None
+
+    def brief(self, kind: str) -> Page:
+        """This page with the columns that fit a terminal."""
+        chosen = [self.columns.index(name) for name in KINDS[kind].brief or self.columns]
+        rows = [tuple(row[index] for index in chosen) for row in self.rows]
+        return replace(self, columns=[self.columns[index] for index in chosen], rows=rows)
 
     def to_json(self) -> dict[str, Any]:
         """The ``result`` object of a query document."""

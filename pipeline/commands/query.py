@@ -65,7 +65,10 @@ def query(
             }
             write_document(document, output)
         else:
-            write_rows(Rows(page.columns, page.rows), output_format)
+            shown = page.brief(kind) if output_format is OutputFormat.TABLE else page
+            write_rows(Rows(shown.columns, shown.rows), output_format)
+            if len(shown.columns) < len(page.columns):
+                note(f"{len(shown.columns)} of {len(page.columns)} columns shown; --format csv or json gives all")
     if page.next_offset is not None:
         note(f"{len(page.rows)} of {page.total} rows; the next page starts at --offset {page.next_offset}")
     return 0

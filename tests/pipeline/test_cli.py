@@ -273,3 +273,9 @@ def test_main_exits_with_the_code_of_the_command(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SystemExit) as caught:
         cli_module.main([])
     assert caught.value.code == 3
+
+
+def test_table_of_a_wide_kind_shows_fewer_columns_and_says_so(bundle: Path, planewise: Command) -> None:
+    outcome = planewise("query", bundle, "--kind", "activations")
+    assert "of 20 columns shown" in outcome.err
+    assert "classification_sources" not in outcome.out
