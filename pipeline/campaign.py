@@ -137,7 +137,7 @@ def status_of(campaign: Campaign, checks: Iterable[CheckedBundle]) -> dict[str, 
     """The status document for what :func:`check_campaign` found."""
     with duckdb.connect() as con:
         create_input_tables(con)
-        create_views(con)
+        create_views(con, only=("campaign_status", "campaign_counts"))
         _fill(con, campaign, list(checks))
         counts = con.execute("SELECT planned, published, missing, failed FROM campaign_counts").fetchall()[0]
         rows = con.execute(_STATUS).fetchall()

@@ -91,7 +91,7 @@ def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:
 
     root = str(store_root)
     create_input_views(con, _sources(root))
-    create_views(con)
+    create_views(con, comments=True)
     con.execute("CREATE TABLE planewise_catalogue (views_digest VARCHAR, store_path VARCHAR, built_by VARCHAR)")
     con.execute("INSERT INTO planewise_catalogue VALUES (?, ?, ?)", [views_digest(), root, f"planewise {__version__}"])
     con.execute(f"COMMENT ON TABLE planewise_catalogue IS {quote(_NOTE)}")

@@ -17,6 +17,7 @@ from ..ingest.planes_writer import write_planes
 from ..recorder.errors import InputRefused
 from .bundle import Receipt, verify_bundle
 from .evidence import build_packets
+from .load import load_runs
 from .loose import bundle_connection
 
 
@@ -50,18 +51,17 @@ def open_input(path: Path) -> Iterator[OpenInput]:
     bundle = _bundle_of(path)
     if bundle is not None:
         receipt = verify_bundle(bundle)
-        con = bundle_connection([bundle])
         packet = msgspec.json.decode((bundle / "evidence.json").read_bytes())
-        yield OpenInput(con, packet, _describe(path, bundle, receipt))
-        con.close()
+        with bundle_connection([bundle]) as con:
+            yield OpenInput(con, packet, _describe(path, bundle, receipt))
         return
     with tempfile.TemporaryDirectory(prefix="planewise-") as folder:
         reader = detect_format(path)
         write_planes(reader.read(path), Path(folder))
-        con = bundle_connection([Path(folder)])
-        [(_, packet)] = list(build_packets(con))
-        yield OpenInput(con, packet, _describe(path, None, None))
-        con.close()
+        with duckdb.connect() as con:
+            load_runs(con, [Path(folder)])
+            [(_, packet)] = list(build_packets(con))
+            yield OpenInput(con, packet, _describe(path, None, None))
 
 
 def _bundle_of(path: Path) -> Path | None:

@@ -18,7 +18,7 @@ def catalogue() -> duckdb.DuckDBPyConnection:
         con.execute(f'CREATE TABLE "_input_{name}" AS FROM _empty')
         con.unregister("_empty")
     create_input_views(con, {name: f'"_input_{name}"' for name in inputs()})
-    create_views(con)
+    create_views(con, comments=True)
     return con
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -73,12 +73,40 @@ def views_digest() -> str:
     return f"sha256:{digest.hexdigest()}"
 
 
-def create_views(con: duckdb.DuckDBPyConnection) -> None:
-    """Create every view and macro with its comments; the input tables must exist in ``con``."""
-    for relation in relations():
-        con.execute(relation.create_statement)
-        for comment in relation.comments:
-            con.execute(comment)
+def create_views(
+    con: duckdb.DuckDBPyConnection,
+    *,
+    only: Collection[str] | None = None,
+    stored: Collection[str] = (),
+    comments: bool = False,
+) -> None:
+    """Create the views and macros over the input tables of ``con``.
+
+    Parameters
+    ----------
+    only:
+        Relations that are wanted; they come with what they name. Default: all.
+    stored:
+        Views to compute now and keep as tables, because many queries will ask for them. They do not follow later
+        changes of the inputs.
+    comments:
+        Also store the comments, for a catalogue that people read.
+    """
+    con.execute("BEGIN")
+    for relation in relations() if only is None else _needed(only):
+        keep = relation.name in stored and not relation.is_macro
+        con.execute(f"CREATE TABLE {relation.name} AS {relation.definition}" if keep else relation.create_statement)
+        if comments:
+            con.execute("; ".join(relation.comments))
+    con.execute("COMMIT")
+
+
+def _needed(names: Collection[str]) -> list[Relation]:
+    wanted = set(names)
+    for relation in reversed(relations()):
+        if relation.name in wanted:
+            wanted |= relation.uses
+    return [relation for relation in relations() if relation.name in wanted]
 
 
 def create_input_tables(con: duckdb.DuckDBPyConnection, names: Iterable[str] | None = None) -> None:
