@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from planewise.pipeline.views import inputs
 from support import IDENTITY, TinyStore
 
 BASELINE_NS = (100, 102, 99, 101, 103)
@@ -57,13 +56,6 @@ def add_run(
     for number, duration_ns in enumerate([wall_ns] if walls is None else walls):
         span = {"id": f"s{number}", "measured": True, "duration_ns": duration_ns}
         tiny.add("spans", span if number == 0 else {**span, "parent_id": "s0"}, run_id=run_id)
-
-
-def emptied(tiny: TinyStore) -> TinyStore:
-    """The store without a row: making the views costs more than most of these tests do."""
-    for table in inputs():
-        tiny.con.execute(f'DELETE FROM "{table}"')
-    return tiny
 
 
 def codes(tiny: TinyStore) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 settings.register_profile(
     "planewise", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
@@ -15,8 +15,8 @@ settings.load_profile("planewise")
 
 @pytest.fixture
 def tiny() -> TinyStore:
-    """An empty in-memory store with every view."""
-    return TinyStore()
+    """An empty in-memory store with every view; it is the one that ``emptied`` returns."""
+    return emptied()
 
 
 @pytest.fixture(autouse=True)

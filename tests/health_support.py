@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from planewise.pipeline.views import inputs
 from support import TinyStore
 
 Add = Callable[..., TinyStore]
 OUTCOMES = ("complete", "failed", "interrupted")
-
-
-@cache
-def _shared() -> TinyStore:
-    return TinyStore()
-
-
-def emptied() -> TinyStore:
-    """One store for all health tests, with every input table emptied: a test costs a query, not a catalogue."""
-    for table in inputs():
-        _shared().con.execute(f'DELETE FROM "{table}"')
-    return _shared()
 
 
 def tree(add: Add) -> None:

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from health_support import emptied
-
 from planewise.ingest.base import READERS
-from support import TinyStore
+from support import TinyStore, emptied
 
 DATA = Path(__file__).parent / "data"
 BIG = 2**63 - 1
@@ -20,9 +18,7 @@ def example() -> TinyStore:
     """A store with the worked example of the protocol, as its reader reads it."""
     store = emptied()
     for batch in READERS["candle-trace"].read(DATA / "every-kind.jsonl"):
-        store.con.register("_batch", batch.table)
-        store.con.execute(f'INSERT INTO "{batch.plane}" FROM _batch')
-        store.con.unregister("_batch")
+        store.insert(batch.plane, batch.table)
     return store
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -91,10 +92,19 @@ class TinyStore:
             assert not unknown, f"{table} has no column {sorted(unknown)}"
             filled.append({name: values.get(name) for name in declared.column_names})
             self._seq += 1
-        con_table = pa.Table.from_pylist(filled, schema=declared.schema)
-        self.con.register("_rows", con_table)
+        return self.insert(table, pa.Table.from_pylist(filled, schema=declared.schema))
+
+    def insert(self, table: str, rows: pa.Table) -> TinyStore:
+        """Append an Arrow table."""
+        self.con.register("_rows", rows)
         self.con.execute(f'INSERT INTO "{table}" FROM _rows')
         self.con.unregister("_rows")
+        return self
+
+    def clear(self) -> TinyStore:
+        """Delete every row; ``seq`` starts again."""
+        self.con.execute("; ".join(f'DELETE FROM "{table}"' for table in inputs()))
+        self._seq = 0
         return self
 
     def run(self, run_id: str = "r1", *, contract: dict[str, Any] | None = None, **values: Any) -> TinyStore:
@@ -104,3 +114,13 @@ class TinyStore:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         return self.con.execute(query).fetchall()
+
+
+@cache
+def _shared() -> TinyStore:
+    return TinyStore()
+
+
+def emptied() -> TinyStore:
+    """The one store that all tests share, without a row: making its views costs more than most tests do."""
+    return _shared().clear()

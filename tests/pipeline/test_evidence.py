@@ -7,14 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from health_support import emptied
 from plane_store import BIG, alloc, example, expected, op, span
 from store_support import EXAMPLE
 
 from planewise.pipeline.evidence import SCHEMA, build_packets, encode_packet
 from planewise.pipeline.views import views_digest
 from planewise.recorder.errors import InputRefused, PlanewiseError
-from support import TinyStore
+from support import TinyStore, emptied
 
 KEYS = [
     "schema",

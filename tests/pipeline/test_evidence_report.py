@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import emptied
 from plane_store import example, span
 
 from planewise.pipeline.evidence import build_packets
 from planewise.pipeline.report import render_report
-from support import TinyStore
+from support import TinyStore, emptied
 
 
 def report(store: TinyStore) -> list[str]:

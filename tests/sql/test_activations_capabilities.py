@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import emptied
 from plane_store import alloc, example, op, span
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 FIELDS = ("coverage", "host_time", "device_time", "dense_output", "logical_memory", "physical_memory_attribution")
 C, P, U, I = "complete", "partial", "unavailable", "invalid"  # noqa: E741

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import emptied
 from plane_store import BIG, alloc, example, expected, free, op, span
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 METRICS = (
     "logical_allocated_bytes, logical_storage_count, logical_storage_live_duration_ns, logical_byte_nanoseconds,"

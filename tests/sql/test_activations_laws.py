@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import duckdb
 import pytest
-from health_support import emptied
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plane_store import alloc, free, op, span
+
+from support import emptied
 
 START, END = 5, 15
 TIMES = st.integers(0, 20)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import OUTCOMES, emptied
+from health_support import OUTCOMES
 from plane_store import alloc, example, expected, op, span
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 C, P, U, I = "complete", "partial", "unavailable", "invalid"  # noqa: E741
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
-from health_support import emptied
 
-from planewise.pipeline.views import inputs, relations
+from planewise.pipeline.views import create_input_tables, create_views, inputs, relations
+from support import emptied
 
 RELATIONS = {relation.name: relation for relation in relations()}
 VIEWS = sorted(name for name, relation in RELATIONS.items() if not relation.is_macro)
@@ -18,18 +21,27 @@ EXCEPTIONS = {("outer_wall_time", "run_health")}
 """What the architecture asks for: a wall time says whether its run qualifies."""
 
 
-def comments(query: str) -> dict[str, str | None]:
-    return dict(emptied().rows(query))
+@cache
+def commented() -> duckdb.DuckDBPyConnection:
+    """Every view with its comments, over empty inputs without any."""
+    con = duckdb.connect()
+    create_input_tables(con)
+    create_views(con, comments=True)
+    return con
+
+
+def rows_of(query: str) -> list[tuple[Any, ...]]:
+    return commented().execute(query).fetchall()
 
 
 def test_every_view_states_its_grain() -> None:
-    found = comments("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal")
+    found = dict(rows_of("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"))
     assert found.keys() == set(VIEWS)
     assert [name for name, comment in found.items() if not re.search(r"\bGrain: .+\.$", comment or "")] == []
 
 
 def test_every_column_of_every_view_has_a_comment() -> None:
-    rows = emptied().rows(
+    rows = rows_of(
         "SELECT table_name, column_name FROM duckdb_columns()"
         " WHERE table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal) AND coalesce(comment, '') = ''"
     )
@@ -38,13 +50,13 @@ def test_every_column_of_every_view_has_a_comment() -> None:
 
 def test_every_macro_has_a_comment() -> None:
     names = ", ".join(f"'{name}'" for name in MACROS)
-    found = comments(f"SELECT function_name, comment FROM duckdb_functions() WHERE function_name IN ({names})")
+    found = dict(rows_of(f"SELECT function_name, comment FROM duckdb_functions() WHERE function_name IN ({names})"))
     assert found.keys() == set(MACROS)
     assert [name for name, comment in found.items() if not comment] == []
 
 
 def test_comments_that_speak_of_time_or_bytes_name_the_unit() -> None:
-    rows = emptied().rows(
+    rows = rows_of(
         "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE column_name LIKE '%\\_ns' ESCAPE '\\'"
         " AND table_name IN (SELECT view_name FROM duckdb_views() WHERE NOT internal)"
     )

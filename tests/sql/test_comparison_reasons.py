@@ -5,21 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cohorts import add_cohorts, codes, emptied
+from cohorts import add_cohorts, codes
 
 from support import TinyStore
 
 ALL = tuple(f"{cohort}{position}" for cohort in "bc" for position in range(5))
-
-
-@pytest.fixture(scope="module")
-def store() -> TinyStore:
-    return TinyStore()
-
-
-@pytest.fixture
-def tiny(store: TinyStore) -> TinyStore:
-    return emptied(store)
 
 
 def everywhere(**change: Any) -> dict[str, dict[str, Any]]:

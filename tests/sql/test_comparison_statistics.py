@@ -5,23 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
-from cohorts import add_cohorts, emptied
+from cohorts import add_cohorts
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 BIG = 2**63 - 1
-
-
-@pytest.fixture(scope="module")
-def store() -> TinyStore:
-    return TinyStore()
-
-
-@pytest.fixture
-def tiny(store: TinyStore) -> TinyStore:
-    return emptied(store)
 
 
 def statistics(tiny: TinyStore, cohort: str = "baseline") -> tuple[object, ...]:
@@ -103,8 +93,6 @@ def percentile(values: list[float], q: float) -> float:
 
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=12), st.sampled_from([0.0, 0.5, 0.95, 1.0]))
-def test_percentiles_follow_the_protocols_formula_to_the_last_bit(
-    store: TinyStore, values: list[int], q: float
-) -> None:
-    found = store.con.execute("SELECT _percentile(list_sort(?::BIGINT[]), ?::DOUBLE)", [values, q]).fetchall()
+def test_percentiles_follow_the_protocols_formula_to_the_last_bit(values: list[int], q: float) -> None:
+    found = emptied().con.execute("SELECT _percentile(list_sort(?::BIGINT[]), ?::DOUBLE)", [values, q]).fetchall()
     assert found == [(percentile([float(value) for value in values], q),)]

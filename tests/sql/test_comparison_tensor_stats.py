@@ -5,21 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from cohorts import emptied
 
 from support import TinyStore
 
 MATCHED = "FROM comparison_tensor_stats WHERE matching = 'matched' ORDER BY row_order"
-
-
-@pytest.fixture(scope="module")
-def store() -> TinyStore:
-    return TinyStore()
-
-
-@pytest.fixture
-def tiny(store: TinyStore) -> TinyStore:
-    return emptied(store)
 
 
 def add_events(tiny: TinyStore, cohort: str, *runs: list[dict[str, Any]]) -> TinyStore:

@@ -6,17 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-from health_support import emptied
-
-from planewise.pipeline.views import relations
 from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
 
 EXAMPLE = Path(__file__).parent.parent / "data" / "every-kind.jsonl"
 EXPECTED = json.loads(EXAMPLE.with_name("every-kind.expected.json").read_text())
@@ -121,12 +111,3 @@ def test_the_worked_example_moved_to_a_closed_span_breaks_the_rule_it_warns_of(t
     assert tiny.rows("SELECT code, subject FROM health_issues WHERE severity = 'error'") == [
         ("memory_outside_span", "s2")
     ]
-
-
-def test_every_health_relation_and_column_explains_itself(tiny: TinyStore) -> None:
-    ours = {relation.name for relation in relations() if relation.folder == "health" and not relation.is_macro}
-    views = dict(tiny.rows("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"))
-    assert ours <= views.keys()
-    assert [name for name in sorted(ours) if not views[name]] == []
-    bare = tiny.rows("SELECT table_name, column_name FROM duckdb_columns() WHERE comment IS NULL")
-    assert [row for row in bare if row[0] in ours] == []

@@ -5,14 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import NONE, Add, emptied, errors, judged, tree
+from health_support import NONE, Add, errors, judged, tree
 
 from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
 
 
 def call(from_span: str, to_span: str, duration: int) -> Any:

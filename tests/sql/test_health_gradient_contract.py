@@ -6,17 +6,11 @@ import hashlib
 from typing import Any
 
 import pytest
-from health_support import NONE, emptied, errors, judged, softened, tree
+from health_support import NONE, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
+from support import TinyStore, emptied
 
 Entry = tuple[str, str, str]
 WORKED: list[Entry] = [("vb", "frozen.bias", "frozen"), ("vb", "layer.weight", "trunk")]

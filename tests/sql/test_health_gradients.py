@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import NONE, emptied, errors, judged, tree
+from health_support import NONE, errors, judged, tree
 
 from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
 
 FACT = {"event_id": "g1", "root": "vb", "key": "w", "state": "present", "norm": 0.5}
 

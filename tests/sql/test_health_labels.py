@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from health_support import NONE, Add, emptied, errors, judged, softened, tree
+from health_support import NONE, Add, errors, judged, softened, tree
 
 from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
 
 
 def named(*names: str) -> Callable[[Add], None]:

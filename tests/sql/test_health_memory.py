@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import pytest
-from health_support import NONE, Add, emptied, errors, judged, tree, warnings
+from health_support import NONE, Add, errors, judged, tree, warnings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
+from support import TinyStore, emptied
 
 Event = tuple[int, str, int, str]  # timestamp, action, bytes, tensor
 

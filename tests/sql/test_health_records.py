@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import NONE, Add, emptied, errors, judged, tree
+from health_support import NONE, Add, errors, judged, tree
 
 from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
 
 RECORDS: dict[str, dict[str, Any]] = {
     "ops": {"op_name": "add", "timestamp_ns": 20, "duration_ns": 5},

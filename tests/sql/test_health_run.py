@@ -5,15 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import NONE, emptied, errors, judged, tree, warnings
+from health_support import NONE, errors, judged, tree, warnings
 
-from support import IDENTITY, TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
-
+from support import IDENTITY, TinyStore, emptied
 
 NO_BREAK_SPACE, FILE_SEPARATOR = "\u00a0", "\u001c"
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from health_support import NONE, Add, emptied, errors, judged, softened, tree
+from health_support import NONE, Add, errors, judged, softened, tree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support import TinyStore
-
-
-@pytest.fixture
-def tiny() -> TinyStore:
-    return emptied()
+from support import TinyStore, emptied
 
 
 def spans(*rows: dict[str, Any]) -> Any:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from health_support import emptied
 from hypothesis import given
 from hypothesis import strategies as st
 from plane_store import BIG
 from plane_walks import lifetimes, live_at, peak, subtree_memory, timeline
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 RUNS = ("r1", "r2")
 Events = list[dict[str, Any]]

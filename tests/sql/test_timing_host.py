@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from health_support import emptied
 from plane_store import BIG, example, expected, op, span
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 
 @pytest.fixture

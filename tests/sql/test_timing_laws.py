@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from health_support import emptied
 from hypothesis import given
 from hypothesis import strategies as st
 from plane_store import BIG
 from plane_walks import above, children, total_ns, union_ns
+
+from support import emptied
 
 RUNS = ("r1", "r2")
 times = st.one_of(st.integers(0, 12), st.sampled_from([BIG - 1, BIG]))

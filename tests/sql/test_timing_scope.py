@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from health_support import emptied
 from plane_store import BIG, example, expected, op, span
 
-from support import TinyStore
+from support import TinyStore, emptied
 
 
 @pytest.fixture
