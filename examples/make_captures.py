@@ -2,9 +2,9 @@
 
     python examples/make_captures.py
 
-``eager-01`` to ``eager-08`` and ``fused-01`` to ``fused-08`` are comparable cohorts; ``failed-01`` ended as failed,
-``killed-01`` was killed between two flushes and has no terminal record, and ``corrupt-01`` has a shard with a damaged
-middle.
+``eager-01`` to ``eager-08`` and ``fused-01`` to ``fused-08`` are comparable cohorts of timing captures;
+``eager-profile-01`` and its like hold every plane. ``failed-01`` ended as failed, ``killed-01`` was killed between two
+flushes and has no terminal record, and ``corrupt-01`` has a shard with a damaged middle.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CAPTURES = HERE / "captures"
 RUNS = 8
+PROFILES = 2
 
 
 def record(name: str, implementation: str, *options: str, status: int = 0) -> Path:
@@ -47,9 +48,13 @@ def main() -> None:
     for number in range(1, RUNS + 1):
         for implementation in ("eager", "fused"):
             record(f"{implementation}-{number:02d}", implementation)
-    record("failed-01", "eager", "--fail")
-    record("killed-01", "eager", "--kill", status=-signal.SIGKILL)
-    damage(record("corrupt-01", "fused"))
+    profile = ("--depth", "profile")
+    for number in range(1, PROFILES + 1):
+        for implementation in ("eager", "fused"):
+            record(f"{implementation}-profile-{number:02d}", implementation, *profile)
+    record("failed-01", "eager", *profile, "--fail")
+    record("killed-01", "eager", *profile, "--kill", status=-signal.SIGKILL)
+    damage(record("corrupt-01", "fused", *profile))
 
 
 if __name__ == "__main__":

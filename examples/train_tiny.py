@@ -3,11 +3,13 @@
 ``eager`` walks the attention heads and the batch one by one with plain operations; ``fused`` calls
 ``scaled_dot_product_attention`` and ``addmm``. Losses agree to rounding; times and storages do not.
 
-    python examples/train_tiny.py --implementation eager --run-id eager-01 --output captures/eager-01
+    python examples/train_tiny.py --implementation eager --depth timing --run-id eager-01 --output captures/eager-01
 
-A dispatch mode records every ATen operation of the measured region, backward and optimizer included, each in a span of
-its own, so operations and activations are declared complete. Scratch memory inside kernels has no tensor and is not
-seen, so logical memory is declared partial.
+A run answers one of two questions, never both. ``--depth timing`` records the measured region alone: nothing slows
+the step, so it is declared production equivalent and may be compared. ``--depth profile`` records every ATen operation
+of the region, backward and optimizer included, through a dispatch mode, each in a span of its own: operations and
+activations are declared complete, and the scope is profiled work, because recording takes longer than the step.
+Scratch memory inside kernels has no tensor and is not seen, so logical memory is declared partial.
 """
 
 from __future__ import annotations
@@ -183,7 +185,13 @@ class Trainer:
             [GradientFamilyContract.active("trained", 6), GradientFamilyContract.inactive("frozen")],
         )
 
-    def captured_step(self, session: TraceSession, plan: GradientCapturePlan, after_forward: Any) -> None:
+    def timed_step(self, session: TraceSession) -> None:
+        """The same step, and nothing but its outer wall time; the loss is read after the region."""
+        with session.begin_measurement(REGION) as region:
+            loss = self.step()
+        session.record_scalar(region.id, "loss/total", loss)
+
+    def profiled_step(self, session: TraceSession, plan: GradientCapturePlan, after_forward: Any) -> None:
         """The same step with everything recorded."""
         self.optimizer.zero_grad()
         storages = StorageTracker(session)
@@ -220,10 +228,15 @@ def _step(session: TraceSession, ops: RecordOps, label: str, step: ExecutionStep
         yield guard
 
 
-def planned_run(implementation: str, plan: GradientCapturePlan) -> ProfileRun:
-    """What the capture claims, and what it is comparable with."""
-    contract = CaptureContract(
-        measurement_scope=MeasurementScope.PRODUCTION_EQUIVALENT,
+def timing_contract() -> CaptureContract:
+    """Outer wall time of the step as it runs every day."""
+    return CaptureContract(measurement_scope=MeasurementScope.PRODUCTION_EQUIVALENT)
+
+
+def profile_contract(plan: GradientCapturePlan) -> CaptureContract:
+    """Everything but kernel scratch, at a price that makes the timing its own."""
+    return CaptureContract(
+        measurement_scope=MeasurementScope.PROFILED_WORK,
         operations=CoverageLevel.COMPLETE,
         activations=CoverageLevel.COMPLETE,
         tensors=CoverageLevel.COMPLETE,
@@ -233,6 +246,10 @@ def planned_run(implementation: str, plan: GradientCapturePlan) -> ProfileRun:
         required_semantic_labels=(FORWARD, BACKWARD, OPTIMIZER),
         cpu_only_semantic_labels=(FORWARD, BACKWARD, OPTIMIZER),
     )
+
+
+def planned_run(implementation: str, contract: CaptureContract) -> ProfileRun:
+    """What the capture claims, and what it is comparable with."""
     identity = ComparisonIdentity(
         implementation_id=f"train_tiny:{implementation}",
         workload_id="train-tiny-step",
@@ -249,7 +266,9 @@ def planned_run(implementation: str, plan: GradientCapturePlan) -> ProfileRun:
     return run.comparison_identity(identity).tag("torch", torch.__version__).tag("example", "train_tiny")
 
 
-def capture(implementation: str, run_id: str, folder: Path, *, fail: bool = False, kill: bool = False) -> None:
+def capture(
+    implementation: str, run_id: str, folder: Path, *, depth: str = "timing", fail: bool = False, kill: bool = False
+) -> None:
     """Train up to the selected step and record it into a new folder; other steps write nothing."""
     trainer = Trainer(implementation)
     selector = CaptureSelector(CAPTURE_STEP)
@@ -258,9 +277,13 @@ def capture(implementation: str, run_id: str, folder: Path, *, fail: bool = Fals
             trainer.step()
             continue
         plan = trainer.gradient_plan()
-        with TraceSession.open(folder, planned_run(implementation, plan), run_id=run_id) as session:
+        contract = timing_contract() if depth == "timing" else profile_contract(plan)
+        with TraceSession.open(folder, planned_run(implementation, contract), run_id=run_id) as session:
             try:
-                trainer.captured_step(session, plan, _accident(fail=fail, kill=kill))
+                if depth == "timing":
+                    trainer.timed_step(session)
+                else:
+                    trainer.profiled_step(session, plan, _accident(fail=fail, kill=kill))
             except ArithmeticError as fault:
                 session.finish_failed(str(fault))
 
@@ -280,17 +303,20 @@ def main() -> None:
     """Parse the command line and record."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", choices=("eager", "fused"), default="eager")
+    parser.add_argument("--depth", choices=("timing", "profile"), default="timing", help="what to record")
     parser.add_argument("--run-id", required=True, help="identity of the capture; -01, -02, ... is added with --repeat")
     parser.add_argument("--output", type=Path, required=True, help="capture folder; with --repeat their common parent")
     parser.add_argument("--repeat", type=int, default=1, help="number of captures, each of a freshly trained model")
-    parser.add_argument("--fail", action="store_true", help="end the capture as failed after the forward pass")
-    parser.add_argument("--kill", action="store_true", help="SIGKILL this process after the forward pass")
+    parser.add_argument("--fail", action="store_true", help="end a profile capture as failed after its forward")
+    parser.add_argument("--kill", action="store_true", help="SIGKILL this process after a profiled forward")
     options = parser.parse_args()
+    if (options.fail or options.kill) and options.depth != "profile":
+        parser.error("--fail and --kill go with --depth profile")
     torch.set_num_threads(1)
     for number in range(1, options.repeat + 1):
         run_id = options.run_id if options.repeat == 1 else f"{options.run_id}-{number:02d}"
         folder = options.output if options.repeat == 1 else options.output / run_id
-        capture(options.implementation, run_id, folder, fail=options.fail, kill=options.kill)
+        capture(options.implementation, run_id, folder, depth=options.depth, fail=options.fail, kill=options.kill)
         print(folder)
 
 

@@ -11,7 +11,8 @@ from recorder_support import counts, document, rows
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CAPTURES = EXAMPLES / "captures"
-COMPLETE = [f"{name}-{number:02d}" for name in ("eager", "fused") for number in range(1, 9)]
+TIMED = [f"{name}-{number:02d}" for name in ("eager", "fused") for number in range(1, 9)]
+PROFILED = [f"{name}-profile-{number:02d}" for name in ("eager", "fused") for number in (1, 2)]
 
 
 def load_example() -> Any:
@@ -42,7 +43,7 @@ def check_events(folder: Path) -> None:
             assert live.pop(event["storage_id"]) == event["bytes"]
 
 
-@pytest.mark.parametrize("name", COMPLETE)
+@pytest.mark.parametrize("name", TIMED + PROFILED)
 def test_shipped_captures_are_complete_and_hold_the_event_rules(name: str) -> None:
     folder = CAPTURES / name
     terminal = document(folder, "terminal.json")
@@ -53,17 +54,24 @@ def test_shipped_captures_are_complete_and_hold_the_event_rules(name: str) -> No
 
 
 def test_shipped_cohorts_differ_in_implementation_alone() -> None:
-    runs = [document(CAPTURES / name, "header.json")["run"] for name in COMPLETE]
+    runs = [document(CAPTURES / name, "header.json")["run"] for name in TIMED]
     identities = [run["comparison_identity"] for run in runs]
     assert {i.pop("implementation_id") for i in identities} == {"train_tiny:eager", "train_tiny:fused"}
     assert all(identity == identities[0] for identity in identities)
     assert len({(run["capture_step"], run["entrypoint"]) for run in runs}) == 1
 
 
+def test_only_captures_that_recorded_nothing_but_the_region_claim_production_equivalence() -> None:
+    for name in TIMED + PROFILED:
+        scope = document(CAPTURES / name, "header.json")["run"]["capture_contract"]["measurement_scope"]
+        timed = counts(CAPTURES / name).keys() <= {"spans_start", "spans_end", "tensor_stats"}
+        assert scope == ("production_equivalent" if timed else "profiled_work"), name
+
+
 def test_shipped_implementations_compute_the_same_mathematics() -> None:
     losses = {
         row["mean"]
-        for name in COMPLETE
+        for name in TIMED + PROFILED
         for row in rows(CAPTURES / name, "tensor_stats")
         if row["label"] == "loss/total"
     }
@@ -83,12 +91,12 @@ def test_shipped_captures_stay_small() -> None:
 
 @pytest.mark.parametrize("implementation", ["eager", "fused"])
 def test_the_example_records_a_sound_capture(tmp_path: Path, implementation: str) -> None:
-    load_example().capture(implementation, "run", tmp_path / "c")
+    load_example().capture(implementation, "run", tmp_path / "c", depth="profile")
     assert document(tmp_path / "c", "terminal.json")["outcome"] == "complete"
     assert len(rows(tmp_path / "c", "gradients")) == 7
     check_events(tmp_path / "c")
 
 
 def test_the_example_ends_a_failure_with_its_reason(tmp_path: Path) -> None:
-    load_example().capture("fused", "run", tmp_path / "c", fail=True)
+    load_example().capture("fused", "run", tmp_path / "c", depth="profile", fail=True)
     assert "diverged" in document(tmp_path / "c", "terminal.json")["reason"]
