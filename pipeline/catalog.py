@@ -11,7 +11,7 @@ from ..recorder.errors import UsageError
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
 from .tables import TABLES
-from .views import create_input_views, create_views, quote, views_digest
+from .views import create_input_tables, create_input_views, create_views, quote, views_digest
 
 CATALOGUE = "planewise.duckdb"
 """Name of the catalogue in a store."""
@@ -90,8 +90,9 @@ def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:
     from .. import __version__
 
     root = str(store_root)
-    create_input_views(con, _sources(root))
+    create_input_tables(con)
     create_views(con, comments=True)
+    create_input_views(con, _sources(root))
     con.execute("CREATE TABLE planewise_catalogue (views_digest VARCHAR, store_path VARCHAR, built_by VARCHAR)")
     con.execute("INSERT INTO planewise_catalogue VALUES (?, ?, ?)", [views_digest(), root, f"planewise {__version__}"])
     con.execute(f"COMMENT ON TABLE planewise_catalogue IS {quote(_NOTE)}")

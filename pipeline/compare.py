@@ -24,6 +24,7 @@ _MATCHED = (
     *("label", "rms_a", "rms_b", "rms_ratio", "abs_max_ratio", "non_finite_a", "non_finite_b"),
     *("samples_a", "samples_b", "runs_a", "runs_b"),
 )
+_VIEWS = tuple(f"comparison_{part}" for part in ("summary", "statistics", "reasons", "pairs", "tensor_stats"))
 _SUMMARY = (
     *("comparable", "paired", "baseline_implementation_id", "candidate_implementation_id", "identity"),
     *("median_delta_ns", "median_delta_percent"),
@@ -64,7 +65,7 @@ def compare_bundles(
         if path not in receipts:
             receipts[path] = verify(path)
             read_run(path, receipts[path])
-    con = bundle_connection(_one_per_run(receipts))
+    con = bundle_connection(_one_per_run(receipts), only=_VIEWS)
     try:
         cohorts = [[_member(receipts[Path(path).resolve()]) for path in paths] for paths in (baseline, candidate)]
         load_cohorts(con, "comparison", baseline=cohorts[0], candidate=cohorts[1])

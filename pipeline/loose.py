@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import duckdb
 
 from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
-from .tables import TABLES
 from .views import create_input_tables, create_input_views, create_views, quote
 
 
-def bundle_connection(paths: Sequence[str | Path]) -> duckdb.DuckDBPyConnection:
-    """An in-memory connection with every view over the planes of these folders (``<path>/planes/<plane>.parquet``).
+def bundle_connection(paths: Sequence[str | Path], *, only: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory connection with every view, or ``only`` those named, over the planes of these folders.
 
-    Planes are read from their files on demand; a plane without a file, and every other input table, is empty. A
-    folder that is named twice is read once. Run ids must be unique over the folders; whoever mixes folders of unknown
-    origin checks that first. The caller closes the connection.
+    Planes (``<path>/planes/<plane>.parquet``) are read from their files on demand; a plane without a file, and every
+    other input table, is empty. A folder that is named twice is read once. Run ids must be unique over the folders;
+    whoever mixes folders of unknown origin checks that first. The caller closes the connection.
 
     Raises
     ------
@@ -28,21 +27,19 @@ def bundle_connection(paths: Sequence[str | Path]) -> duckdb.DuckDBPyConnection:
     folders = list({Path(path).resolve(): None for path in paths})
     con = duckdb.connect()
     try:
+        create_input_tables(con)
+        create_views(con, only=only)
         for name in PLANES:
             files = [file for file in (folder / "planes" / f"{name}.parquet" for folder in folders) if file.exists()]
-            _create_plane(con, name, files)
-        create_input_tables(con, TABLES)
-        create_views(con)
+            if files:
+                _read_plane(con, name, files)
     except BaseException:
         con.close()
         raise
     return con
 
 
-def _create_plane(con: duckdb.DuckDBPyConnection, name: str, files: Sequence[Path]) -> None:
-    if not files:
-        create_input_tables(con, [name])
-        return
+def _read_plane(con: duckdb.DuckDBPyConnection, name: str, files: Sequence[Path]) -> None:
     try:
         create_input_views(con, {name: _read_parquet(files)})
     except duckdb.Error as error:

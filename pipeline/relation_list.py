@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import duckdb
@@ -10,15 +11,15 @@ from ..recorder.planes import PLANES
 from .views import create_input_views, create_views, inputs, relations
 
 
-def catalogue() -> duckdb.DuckDBPyConnection:
-    """An in-memory connection with every input as an empty, commented view and every relation of the SQL layer."""
+def catalogue(only: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
+    """An in-memory connection with empty inputs and the SQL layer (or what ``only`` needs), all as commented views."""
     con = duckdb.connect()
     for name, table in inputs().items():
         con.register("_empty", table.schema.empty_table())
         con.execute(f'CREATE TABLE "_input_{name}" AS FROM _empty')
         con.unregister("_empty")
     create_input_views(con, {name: f'"_input_{name}"' for name in inputs()})
-    create_views(con, comments=True)
+    create_views(con, only=only, comments=True)
     return con
 
 
@@ -40,7 +41,7 @@ def relation_list() -> list[dict[str, Any]]:
 
 def relation_columns(name: str) -> list[dict[str, Any]]:
     """The columns of one plane, table or view in order: name, type, and meaning with unit and meaning of NULL."""
-    with catalogue() as con:
+    with catalogue([name]) as con:
         rows = con.execute(
             "SELECT column_name, data_type, comment FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index",
             [name],

@@ -16,6 +16,7 @@ from .loose import bundle_connection
 SERIES_SCHEMA = "planewise/series/1"
 
 _CONSUMED = tuple(f"planes/{name}.parquet" for name in ("runs", "spans", "tensor_stats", "gradients"))
+_VIEWS = ("series_outer_wall_time", "series_tensor_stats", "series_gradients")
 _WALL_TIME = "SELECT capture_step, run_id, outer_wall_time_ns FROM series_outer_wall_time ORDER BY capture_step, run_id"
 # Text orders by its UTF-8 bytes, so the labels come out key-sorted; an empty prefix starts every label.
 _TENSOR_STATS = """
@@ -54,7 +55,7 @@ def series_of_bundles(
         receipts.append((Path(bundle), receipt))
         runs.append(read_run(Path(bundle), receipt).to_pylist()[0])
     _check_runs(bundles, runs)
-    con = bundle_connection([Path(bundle) for bundle in bundles])
+    con = bundle_connection([Path(bundle) for bundle in bundles], only=_VIEWS)
     try:
         points = _points(con, label_prefix or "")
     finally:

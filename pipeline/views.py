@@ -120,9 +120,16 @@ def create_input_tables(con: duckdb.DuckDBPyConnection, names: Iterable[str] | N
 
 
 def create_input_views(con: duckdb.DuckDBPyConnection, sources: Mapping[str, str]) -> None:
-    """Create each named input as a view over a FROM-clause expression, with the comments of its declaration."""
+    """Create each named input as a view over a FROM-clause expression, with the comments of its declaration.
+
+    It may take the place of an empty table. Creating a view binds all that it reads, so the views over many files are
+    created over empty tables first: that opens no file.
+    """
     declared = inputs()
+    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
     for name, source in sources.items():
+        if name in tables:
+            con.execute(f'DROP TABLE "{name}"')
         table = declared[name]
         columns = ", ".join(f'"{column}"' for column in table.column_names)
         con.execute(f'CREATE OR REPLACE VIEW "{name}" AS SELECT {columns} FROM {source}')

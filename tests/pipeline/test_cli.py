@@ -41,18 +41,19 @@ def planewise(capfd: pytest.CaptureFixture[str]) -> Command:
     return call
 
 
-@pytest.fixture
-def store(tmp_path: Path, planewise: Command) -> Path:
-    """A store with the worked example, staged."""
-    path = tmp_path / "store"
-    assert planewise("ingest", DATA / "every-kind.jsonl", "--store", path).code == 0
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with the worked example, published and catalogued; tests that change it take a copy."""
+    path = tmp_path_factory.mktemp("cli") / "store"
+    assert run(["ingest", str(DATA / "every-kind.jsonl"), "--store", str(path)]) == 0
+    assert run(["publish", "--store", str(path)]) == 0
+    assert run(["catalog", "--store", str(path)]) == 0
     return path
 
 
-@pytest.fixture
-def bundle(store: Path, planewise: Command) -> Path:
-    """The worked example, published."""
-    assert planewise("publish", "--store", store).code == 0
+@pytest.fixture(scope="module")
+def bundle(store: Path) -> Path:
+    """The worked example, published; only to be read."""
     [found] = (store / "bundles").iterdir()
     return found
 
@@ -142,11 +143,12 @@ def test_require_valid_fails_with_1_on_a_failed_capture(tmp_path: Path, planewis
     assert "failed-01" in outcome.err
 
 
-def test_verify_names_the_changed_file_and_exits_3(bundle: Path, planewise: Command) -> None:
-    report = bundle / "report.md"
+def test_verify_names_the_changed_file_and_exits_3(bundle: Path, tmp_path: Path, planewise: Command) -> None:
+    changed = shutil.copytree(bundle, tmp_path / "changed")
+    report = changed / "report.md"
     report.chmod(0o644)
     report.write_text(report.read_text() + "x")
-    outcome = planewise("verify", bundle)
+    outcome = planewise("verify", changed)
     assert outcome.code == 3
     assert "report.md" in outcome.out
 
@@ -229,8 +231,7 @@ def test_compare_of_one_run_each_is_ineligible_and_require_eligible_says_why(bun
 
 
 def test_catalog_rebuilds_the_views_after_a_move(store: Path, tmp_path: Path, planewise: Command) -> None:
-    moved = tmp_path / "moved"
-    store.rename(moved)
+    moved = shutil.copytree(store, tmp_path / "moved")
     assert planewise("catalog", "--store", moved).code == 0
     assert planewise("sql", "select count(*) as n from runs", "--store", moved, "--format", "csv").out == "n\n1\n"
 

@@ -126,5 +126,5 @@ def test_memory_issues_are_those_a_walk_finds(rows: list[tuple[int, str, str, st
     store = emptied().run()
     names = ("timestamp_ns", "device", "storage_id", "action", "bytes", "tensor_id")
     store.add("memory_events", *[{"span_id": "s1", **dict(zip(names, row, strict=True))} for row in rows])
-    query = "SELECT code, subject FROM health_issues WHERE code_order BETWEEN 24 AND 27"
+    query = "SELECT code, subject FROM _health_memory_issues"
     assert Counter(store.rows(query)) == walk(rows)

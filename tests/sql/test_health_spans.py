@@ -106,4 +106,4 @@ def test_span_cycles_are_those_a_walk_finds(parents: list[int | None]) -> None:
     ]
     store.add("spans", *rows)
     expected = [(f"s{child}",) for child in range(len(parents)) if revisits(dict(enumerate(parents)), child)]
-    assert store.rows("SELECT subject FROM health_issues WHERE code = 'span_cycle' ORDER BY ALL") == expected
+    assert store.rows("SELECT subject FROM _health_span_issues WHERE code = 'span_cycle' ORDER BY ALL") == expected
