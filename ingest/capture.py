@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from ..recorder.errors import InputRefused
 from ..recorder.families import FAMILIES, HEADER_NAME, TERMINAL_NAME
-from ..recorder.planes import PLANES
 from .capture_folder import CaptureFolder, open_folder
-from .contract import IssueLog, PlaneBatch
+from .contract import IssueLog, PlaneBatch, widen
 from .run_metadata import run_batch
 from .shards import read_shard, shard_rows, shard_seq
 from .source import source_digest
@@ -95,7 +94,7 @@ def _plane(capture: CaptureFolder, family: str, issues: IssueLog) -> Iterator[Pl
         if family == "attachments":
             table = _present_attachments(capture, table, issues)
         if table.num_rows:
-            yield PlaneBatch(family, table)
+            yield PlaneBatch(family, widen(family, table))
 
 
 def _tables(capture: CaptureFolder, family: str, issues: IssueLog) -> Iterator[Any]:
@@ -132,7 +131,7 @@ def _spans(capture: CaptureFolder, issues: IssueLog) -> Iterator[PlaneBatch]:
     for table in _tables(capture, "spans_start", issues):
         for row in zip(*_lists(table, "id", "start_ns"), strict=True):
             _joined(capture, "spans_start", join.start, row)
-        join.add_rows(_span_rows(table))
+        join.add_rows(widen("spans", table))
     for table in _tables(capture, "spans_end", issues):
         for row in zip(*_lists(table, "id", "duration_ns", "seq"), strict=True):
             if may_lose and row[0] not in join:
@@ -156,15 +155,6 @@ def _joined(capture: CaptureFolder, family: str, action: Callable[..., None], ro
     except BadRecord as fault:
         position = f"{family}, column {fault.field}"
         raise InputRefused(fault.message, source=capture.path, position=position, code=fault.code) from None
-
-
-def _span_rows(table: Any) -> Any:
-    schema = PLANES["spans"].schema
-    columns = [
-        table.column(field.name) if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _present_attachments(capture: CaptureFolder, table: Any, issues: IssueLog) -> Any:

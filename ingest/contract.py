@@ -59,6 +59,16 @@ def batch(plane: str, rows: Sequence[Mapping[str, Any]]) -> PlaneBatch:
     return PlaneBatch(plane, pa.Table.from_pylist([dict(row) for row in rows], schema=PLANES[plane].schema))
 
 
+def widen(plane: str, table: Any) -> Any:
+    """The table with every column of its plane, in the plane's order; a column it lacks is NULL."""
+    schema = PLANES[plane].schema
+    present = set(table.column_names)
+    columns = [
+        table.column(field.name) if field.name in present else pa.nulls(table.num_rows, field.type) for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
 @dataclass
 class IssueLog:
     """Collects rows of the plane ``ingest_issues`` for one source, in the order they were noted."""

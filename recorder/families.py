@@ -1,7 +1,8 @@
 """The families of shards that a capture folder holds: one per plane, and two for spans.
 
 A killed process must leave the spans it was in, so a span is written as a start row and, later, an end row; ingest
-joins them by ``id`` into the ``spans`` plane. Every other family has the columns of its plane.
+joins them by ``id`` into the ``spans`` plane. Every other family has the columns of its plane that a recorder
+fills (``Plane.recorded_columns``).
 """
 
 from __future__ import annotations
@@ -69,10 +70,15 @@ _PLANE_FAMILIES = (
 )
 
 _START, _END = _SPAN_FAMILIES
+_RECORDED = {name: Plane(name, PLANES[name].doc, PLANES[name].recorded_columns) for name in _PLANE_FAMILIES}
 
 FAMILIES: Mapping[str, Plane] = MappingProxyType(
     # The order in which one flush writes them: a kill in between may lose ends, never the start a written row names.
-    {_START.name: _START, **{name: PLANES[name] for name in _PLANE_FAMILIES}, _END.name: _END}
+    {
+        _START.name: _START,
+        **{name: Plane(name, PLANES[name].doc, PLANES[name].recorded_columns) for name in _PLANE_FAMILIES},
+        _END.name: _END,
+    }
 )
 """Every family of shards by name; a shard file is ``<family>-<six digits from 000001>.parquet``."""
 

@@ -16,6 +16,7 @@ from recorder_support import TRAINING, document, rows
 from planewise import ContractError, RecorderOptions, TraceSession
 from planewise.recorder import shards
 from planewise.recorder.families import FAMILIES, shard_name
+from planewise.recorder.foreign_planes import FOREIGN_PLANES
 from planewise.recorder.planes import PLANES
 from planewise.recorder.shards import ROW_BYTES
 
@@ -38,8 +39,18 @@ def shard_files(folder: Path) -> list[str]:
 
 
 def test_families_are_the_planes_with_spans_split_in_two() -> None:
-    assert set(FAMILIES) == set(PLANES) - {"runs", "spans", "ingest_issues"} | {"spans_start", "spans_end"}
-    assert FAMILIES["ops"] is PLANES["ops"]
+    foreign = {plane.name for plane in FOREIGN_PLANES}
+    assert set(FAMILIES) == set(PLANES) - {"runs", "spans", "ingest_issues"} - foreign | {"spans_start", "spans_end"}
+    assert FAMILIES["tensors"].columns == PLANES["tensors"].columns
+
+
+def test_a_family_has_no_foreign_column_and_requires_what_only_foreign_traces_lack() -> None:
+    assert not {"parent_seq", "external_id"} & set(FAMILIES["ops"].column_names)
+    assert PLANES["ops"].schema.field("span_id").nullable
+    assert not FAMILIES["ops"].schema.field("span_id").nullable
+
+
+def test_span_ends_are_a_family_of_their_own() -> None:
     assert FAMILIES["spans_end"].column_names == ("run_id", "seq", "id", "duration_ns")
     assert not FAMILIES["spans_end"].schema.field("duration_ns").nullable
     assert shard_name("ops", 12) == "ops-000012.parquet"
