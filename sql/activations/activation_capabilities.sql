@@ -11,6 +11,7 @@ linked AS (
     SELECT
         run_id,
         count(*) AS operations,
+        count(observed_host_duration_ns) AS host_operations,
         count(dense_output_bytes) AS dense_operations,
         count(logical_storage_count) AS storage_operations
     FROM activation_hotspots
@@ -25,6 +26,7 @@ counted AS (
         runs.capture_contract AS declared,
         region.run_id IS NOT NULL AS has_region,
         coalesce(linked.operations, 0) AS operations,
+        coalesce(linked.host_operations, 0) AS host_operations,
         coalesce(linked.dense_operations, 0) AS dense_operations,
         coalesce(linked.storage_operations, 0) AS storage_operations,
         coalesce(device_timed.operations, 0) AS device_operations
@@ -47,7 +49,8 @@ metrics AS (
             {field_order: 1, field: 'coverage', source: 'activation category links', has: 'an activation link',
                 observed: operations, full_plane: true, lack: NULL},
             {field_order: 2, field: 'host_time', source: 'trace op events', has: 'a host duration',
-                observed: operations, full_plane: true, lack: NULL},
+                observed: host_operations, full_plane: host_operations = operations,
+                lack: format('{} of {} operations have a host duration', host_operations, operations)},
             {field_order: 3, field: 'device_time', source: 'device intervals',
                 has: 'device intervals of its own on a dedicated span', observed: device_operations,
                 full_plane: declared.device_timing = 'complete',

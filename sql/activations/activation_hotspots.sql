@@ -30,7 +30,9 @@ SELECT
     list_where(
         ['tensor_output', 'logical_storage'], [tensor_output, storage_count IS NOT NULL]
     ) AS classification_sources,
-    row_number() OVER (PARTITION BY run_id ORDER BY duration_ns DESC, id, seq) AS host_rank,
+    CASE WHEN duration_ns IS NOT NULL THEN
+        row_number() OVER (PARTITION BY run_id ORDER BY duration_ns DESC NULLS LAST, id, seq)
+    END AS host_rank,
     CASE WHEN output_dense_bytes IS NOT NULL THEN
         row_number() OVER (PARTITION BY run_id ORDER BY output_dense_bytes DESC NULLS LAST, id, seq)
     END AS dense_output_rank,
@@ -51,11 +53,11 @@ COMMENT ON COLUMN activation_hotspots.span_id IS 'Span the operation ran in.';
 COMMENT ON COLUMN activation_hotspots.op_index IS 'Number of operations of this span before it, from 0.';
 COMMENT ON COLUMN activation_hotspots.name IS 'Name of the operation.';
 COMMENT ON COLUMN activation_hotspots.output_tensor_id IS 'Output tensor id; NULL when not recorded.';
-COMMENT ON COLUMN activation_hotspots.shape IS 'Output shape; an empty list is a scalar.';
-COMMENT ON COLUMN activation_hotspots.dtype IS 'Output element type.';
-COMMENT ON COLUMN activation_hotspots.device IS 'Device of the output.';
+COMMENT ON COLUMN activation_hotspots.shape IS 'Output shape; an empty list is a scalar; NULL when not recorded.';
+COMMENT ON COLUMN activation_hotspots.dtype IS 'Output element type; NULL when not recorded.';
+COMMENT ON COLUMN activation_hotspots.device IS 'Device of the output; NULL when not recorded.';
 COMMENT ON COLUMN activation_hotspots.observed_host_duration_ns IS
-'Host duration of the operation in nanoseconds; on an asynchronous device the time to enqueue it.';
+'Host duration of the operation in nanoseconds; on an asynchronous device the time to enqueue it; NULL when not recorded.';
 COMMENT ON COLUMN activation_hotspots.dense_output_bytes IS
 'Dense output footprint in bytes, not storage; NULL when the dtype is unknown.';
 COMMENT ON COLUMN activation_hotspots.logical_allocated_bytes IS
@@ -70,7 +72,7 @@ COMMENT ON COLUMN activation_hotspots.logical_retained_bytes_at_measured_end IS
 COMMENT ON COLUMN activation_hotspots.classification_sources IS
 'Why the operation qualifies: tensor_output, logical_storage, or both in this order.';
 COMMENT ON COLUMN activation_hotspots.host_rank IS
-'Place in its run by observed_host_duration_ns, from 1; equal values in the order of id.';
+'Place in its run by observed_host_duration_ns, from 1; equal values in the order of id; NULL for a row without it.';
 COMMENT ON COLUMN activation_hotspots.dense_output_rank IS
 'Place by dense_output_bytes; NULL for a row without them.';
 COMMENT ON COLUMN activation_hotspots.logical_allocated_rank IS

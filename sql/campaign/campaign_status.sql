@@ -1,5 +1,5 @@
 -- The first state that matches wins (protocol 11.2). A planned bundle without a check does not exist. An interrupted
--- capture has no outcome; it never counts as published.
+-- capture has no outcome; it never counts as published, nor does a run that does not state what was planned.
 SELECT
     p.campaign_id,
     p.capture_step,
@@ -7,8 +7,8 @@ SELECT
     CASE
         WHEN c.bundle IS NULL THEN 'missing'
         WHEN c.message IS NOT NULL OR r.run_id IS NULL THEN 'verification_failed'
-        WHEN r.entrypoint <> p.entrypoint OR r.capture_step <> p.capture_step OR r.run_id <> p.run_id
-            THEN 'identity_mismatch'
+        WHEN r.entrypoint IS DISTINCT FROM p.entrypoint OR r.capture_step IS DISTINCT FROM p.capture_step
+            OR r.run_id <> p.run_id THEN 'identity_mismatch'
         WHEN r.outcome IS DISTINCT FROM 'complete' THEN 'failed_run'
         ELSE 'published'
     END AS state,
@@ -18,10 +18,13 @@ SELECT
         WHEN c.bundle IS NULL THEN NULL
         WHEN c.message IS NOT NULL THEN c.message
         WHEN r.run_id IS NULL THEN 'no run of the bundle could be read'
-        WHEN r.entrypoint <> p.entrypoint
-            THEN concat('the run has entrypoint ', r.entrypoint, '; the manifest has ', p.entrypoint)
-        WHEN r.capture_step <> p.capture_step
-            THEN concat('the run has capture step ', r.capture_step, '; planned was ', p.capture_step)
+        WHEN r.entrypoint IS DISTINCT FROM p.entrypoint THEN concat(
+            'the run has entrypoint ', coalesce(r.entrypoint, '(not stated)'), '; the manifest has ', p.entrypoint
+        )
+        WHEN r.capture_step IS DISTINCT FROM p.capture_step THEN concat(
+            'the run has capture step ', coalesce(r.capture_step::VARCHAR, '(not stated)'),
+            '; planned was ', p.capture_step
+        )
         WHEN r.run_id <> p.run_id THEN concat('the bundle holds run ', r.run_id, '; planned was ', p.run_id)
         WHEN r.outcome = 'failed' THEN coalesce(r.failure_reason, 'failed without a reason')
         WHEN r.outcome IS NULL THEN 'interrupted: no terminal record'

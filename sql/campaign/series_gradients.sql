@@ -8,7 +8,9 @@ SELECT
     g.state,
     g.norm
 FROM gradients AS g
-JOIN runs AS r USING (run_id);
+JOIN runs AS r USING (run_id)
+-- A foreign run without a coordinate is a point of no series.
+WHERE r.entrypoint IS NOT NULL AND r.capture_step IS NOT NULL;
 
 COMMENT ON VIEW series_gradients IS 'Gradient facts over capture steps (protocol 11.3). Grain: run_id, seq.';
 COMMENT ON COLUMN series_gradients.entrypoint IS 'Entrypoint of the run.';

@@ -5,7 +5,9 @@ SELECT
     r.run_id,
     CASE WHEN s.spans = 1 THEN s.first_duration_ns END AS outer_wall_time_ns
 FROM runs AS r
-LEFT JOIN _measured_closed_spans AS s USING (run_id);
+LEFT JOIN _measured_closed_spans AS s USING (run_id)
+-- A foreign run without a coordinate is a point of no series.
+WHERE r.entrypoint IS NOT NULL AND r.capture_step IS NOT NULL;
 
 COMMENT ON VIEW series_outer_wall_time IS
 'Outer wall time over capture steps (protocol 11.3); the outcome of a run is not examined. Grain: run_id.';

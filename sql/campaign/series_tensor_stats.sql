@@ -11,7 +11,9 @@ SELECT
     t.non_finite,
     t.elements
 FROM tensor_stats AS t
-JOIN runs AS r USING (run_id);
+JOIN runs AS r USING (run_id)
+-- A foreign run without a coordinate is a point of no series.
+WHERE r.entrypoint IS NOT NULL AND r.capture_step IS NOT NULL;
 
 COMMENT ON VIEW series_tensor_stats IS
 'Tensor statistics over capture steps; a label that repeats within a run gives several points (protocol 11.3). Grain: run_id, seq.';

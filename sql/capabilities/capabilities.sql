@@ -2,6 +2,9 @@
 -- first three know about validity and outcome themselves. Physical memory and provenance do not hang on the trace, so
 -- only a capture that did not complete lowers them.
 --
+-- A foreign trace is not judged by the structural rules, so nothing rests on them: its spans are a sample, and an outer
+-- wall time exists only where its user named the measured span.
+--
 -- No Nsight reader exists yet, so no run has GPU evidence to correlate or to bind.
 WITH issues AS (
     SELECT
@@ -22,6 +25,7 @@ judged AS (
         runs.schema AS trace_schema,
         runs.schema || ' validation' AS validation,
         runs.capture_contract AS declared,
+        _is_foreign(runs.source_format) AS is_foreign,
         health.structurally_valid AS valid,
         health.capture_complete AS complete,
         coalesce(measured.spans, 0) = 1 AS one_measured_span,
@@ -46,6 +50,10 @@ based AS (
         unnest([
             {field_order: 1, field: 'structural_trace', kind: 'structural_trace', linked: false, lowered: false,
                 state: CASE
+                    WHEN valid AND is_foreign THEN {
+                        level: 'unavailable', source: 'none',
+                        reason: 'a foreign trace is not judged by the structural rules of captures'
+                    }
                     WHEN valid THEN {
                         level: 'complete', source: validation, reason: 'no structural rule is broken'
                     }
@@ -62,6 +70,13 @@ based AS (
                     WHEN NOT complete THEN {
                         level: 'unavailable', source: 'none', reason: 'the capture did not complete'
                     }
+                    WHEN is_foreign AND one_measured_span THEN {
+                        level: 'complete', source: 'supplied measured span',
+                        reason: 'the one span that the user named as the measured region ended'
+                    }
+                    WHEN is_foreign THEN {
+                        level: 'unavailable', source: 'none', reason: 'a foreign trace names no measured region'
+                    }
                     WHEN one_measured_span THEN {
                         level: 'complete', source: 'measured span',
                         reason: 'exactly one measured span was recorded, and it ended'
@@ -76,6 +91,13 @@ based AS (
                     WHEN NOT valid THEN {
                         level: 'invalid', source: validation,
                         reason: 'a structurally invalid trace qualifies no nested host time'
+                    }
+                    WHEN is_foreign AND coverage.closed_spans > 0 THEN {
+                        level: 'partial', source: 'span wall intervals',
+                        reason: 'host spans were recorded; whether they nest was not judged'
+                    }
+                    WHEN is_foreign THEN {
+                        level: 'unavailable', source: 'none', reason: 'no host span that ended was recorded'
                     }
                     WHEN complete THEN {
                         level: 'complete', source: 'span wall intervals',

@@ -1,4 +1,5 @@
--- IS DISTINCT FROM, because optional members are NULL on both sides when both runs leave them out; that is equality.
+-- IS DISTINCT FROM, because optional members are NULL on both sides when both runs leave them out; that is equality. A
+-- capture fact that a foreign run does not state is no equality, so it is listed apart.
 SELECT
     r.comparison_id,
     r.run_order,
@@ -17,6 +18,16 @@ SELECT
             IS DISTINCT FROM f.semantics.measured_region_device_synchronized
             THEN 'measured_region_device_synchronized' END
     ], lambda name: name IS NOT NULL) AS semantics,
+    CASE WHEN runs.run_id IS NULL THEN [] ELSE list_filter([
+        CASE WHEN r.semantics.entrypoint IS NULL THEN 'entrypoint' END,
+        CASE WHEN r.semantics.phase IS NULL THEN 'phase' END,
+        CASE WHEN r.semantics.device IS NULL THEN 'device' END,
+        CASE WHEN r.semantics.timing_mode IS NULL THEN 'timing_mode' END,
+        CASE WHEN r.semantics.warmup_steps IS NULL THEN 'warmup_steps' END,
+        CASE WHEN r.semantics.capture_step IS NULL THEN 'capture_step' END,
+        CASE WHEN r.semantics.measured_region_device_synchronized IS NULL
+            THEN 'measured_region_device_synchronized' END
+    ], lambda name: name IS NOT NULL) END AS unstated,
     list_filter([
         CASE WHEN r.identity.workload_id IS DISTINCT FROM f.identity.workload_id THEN 'workload_id' END,
         CASE WHEN r.identity.model_id IS DISTINCT FROM f.identity.model_id THEN 'model_id' END,
@@ -30,7 +41,8 @@ SELECT
         CASE WHEN r.identity.device_state IS DISTINCT FROM f.identity.device_state THEN 'device_state' END
     ], lambda name: name IS NOT NULL) AS conditions
 FROM _comparison_runs AS r
-JOIN _comparison_runs AS f ON f.comparison_id = r.comparison_id AND f.run_order = 1;
+JOIN _comparison_runs AS f ON f.comparison_id = r.comparison_id AND f.run_order = 1
+LEFT JOIN runs ON runs.run_id = r.run_id;
 
 COMMENT ON VIEW _comparison_differences IS
 'In what each run differs from the first run of its comparison. Grain: comparison_id, run_order.';
@@ -41,5 +53,7 @@ COMMENT ON COLUMN _comparison_differences.first_run_id IS
 'First baseline run, or the first candidate run when there is no baseline.';
 COMMENT ON COLUMN _comparison_differences.semantics IS
 'Names of the capture facts that differ (protocol 10.2, item 8); empty when none does.';
+COMMENT ON COLUMN _comparison_differences.unstated IS
+'Names of the capture facts that a known run does not state at all (foreign traces only); empty when it states them.';
 COMMENT ON COLUMN _comparison_differences.conditions IS
 'Names of the identity members that differ (protocol 10.2, item 9); empty when none does.';

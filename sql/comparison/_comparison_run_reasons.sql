@@ -1,4 +1,5 @@
--- Item 5 of protocol 10.2. An unknown run has no health and no span, so it fails here and never passes by absence.
+-- Item 5 of protocol 10.2. An unknown run has no health and no span, so it fails here and never passes by absence; nor
+-- does a foreign run that does not say where it ran or whether its region was synchronised.
 SELECT r.comparison_id, 5 AS item, r.cohort, r.position, c.code_order, r.run_id, c.code, c.message
 FROM _comparison_runs AS r
 LEFT JOIN run_health AS h ON h.run_id = r.run_id,
@@ -22,8 +23,13 @@ LATERAL (
     ),
     (
         3, 'unsynchronized_device_region',
-        NOT starts_with(r.semantics.device, 'cpu') AND NOT r.semantics.measured_region_device_synchronized,
-        concat('run ', r.run_id, ' on ', r.semantics.device, ' has no device synchronisation around its region')
+        h.run_id IS NOT NULL AND NOT coalesce(
+            starts_with(r.semantics.device, 'cpu') OR r.semantics.measured_region_device_synchronized, false
+        ),
+        CASE WHEN r.semantics.device IS NULL OR r.semantics.measured_region_device_synchronized IS NULL
+            THEN concat('run ', r.run_id, ' does not state both its device and a device synchronisation of its region')
+            ELSE concat('run ', r.run_id, ' on ', r.semantics.device, ' has no device synchronisation around its region')
+        END
     ),
     (
         4, 'measured_region_count_invalid', r.measured_closed_spans <> 1,

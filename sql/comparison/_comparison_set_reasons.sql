@@ -22,6 +22,8 @@ differing AS (
         arg_min(
             concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(semantics, ', ')), run_order
         ) FILTER (len(semantics) > 0) AS semantics,
+        arg_min(concat('run ', run_id, ' does not state ', array_to_string(unstated, ', ')), run_order)
+            FILTER (len(unstated) > 0) AS unstated,
         arg_min(
             concat('run ', run_id, ' differs from ', first_run_id, ' in ', array_to_string(conditions, ', ')), run_order
         ) FILTER (len(conditions) > 0) AS conditions
@@ -48,7 +50,10 @@ LATERAL (
         format('{} runs have {} distinct run ids', j.total::BIGINT, coalesce(j.distinct_runs, 0))
     ),
     (8, 'no_runs', j.total = 0, 'both cohorts are empty'),
-    (8, 'capture_semantics_mismatch', j.semantics IS NOT NULL, j.semantics),
+    (
+        8, 'capture_semantics_mismatch',
+        j.semantics IS NOT NULL OR j.unstated IS NOT NULL, coalesce(j.semantics, j.unstated)
+    ),
     (
         9, 'identity_missing', j.no_identity,
         coalesce('run ' || j.without_identity || ' has no comparison identity', 'a cohort is empty')

@@ -1,5 +1,6 @@
 -- Every kind of record that names a span goes through one join with the spans. Device intervals and observations have
--- no host time, so their times are NULL and never outside. The bounds of a span are inside it.
+-- no host time, so their times are NULL and never outside. The bounds of a span are inside it. A record that names no
+-- span at all (only foreign traces hold such) is in no wrong one.
 WITH observed AS (
     SELECT
         run_id,
@@ -23,7 +24,7 @@ WITH observed AS (
 suspicious AS (
     SELECT
         observed.*,
-        found.id IS NULL AS span_unknown,
+        found.id IS NULL AND observed.span_id IS NOT NULL AS span_unknown,
         found.start_ns AS span_start_ns,
         found.end_ns AS span_end_ns,
         coalesce(

@@ -15,7 +15,7 @@ WITH span_totals AS (
     GROUP BY run_id
 ),
 op_totals AS (
-    SELECT run_id, count(*) AS operations, max(timestamp_ns::HUGEINT + duration_ns) AS latest_ns
+    SELECT run_id, count(*) AS operations, max(timestamp_ns::HUGEINT + coalesce(duration_ns, 0)) AS latest_ns
     FROM ops
     GROUP BY run_id
 ),

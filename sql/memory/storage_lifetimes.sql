@@ -18,7 +18,7 @@ SELECT
     run_id,
     device,
     storage_id,
-    list(DISTINCT tensor_id ORDER BY tensor_id) AS tensor_ids,
+    list(DISTINCT tensor_id ORDER BY tensor_id) FILTER (tensor_id IS NOT NULL) AS tensor_ids,
     any_value(span_id) FILTER (opens) AS allocation_span_id,
     any_value(op_name) FILTER (opens) AS op_name,
     any_value(bytes) FILTER (opens) AS bytes,

@@ -29,11 +29,11 @@ COMMENT ON VIEW _host_nodes IS
 'Spans and operations as nodes with a host interval (protocol 4.3). Grain: run_id, node_id, is_span.';
 COMMENT ON COLUMN _host_nodes.run_id IS 'The run.';
 COMMENT ON COLUMN _host_nodes.node_id IS 'Span id, or the node id of an operation.';
-COMMENT ON COLUMN _host_nodes.parent_id IS 'Enclosing span; NULL for a root.';
+COMMENT ON COLUMN _host_nodes.parent_id IS 'Enclosing span; NULL for a root, and for an operation outside any span.';
 COMMENT ON COLUMN _host_nodes.is_span IS 'True for a span, false for an operation. A span of kind op is a span.';
 COMMENT ON COLUMN _host_nodes.node_kind IS 'root, function, module or op.';
 COMMENT ON COLUMN _host_nodes.name IS 'Semantic label of the span, or name of the operation.';
 COMMENT ON COLUMN _host_nodes.seq IS 'Position of the record in its source.';
 COMMENT ON COLUMN _host_nodes.start_ns IS 'Start on the host clock, in nanoseconds.';
-COMMENT ON COLUMN _host_nodes.host_total_time_ns IS 'Total host time in nanoseconds.';
-COMMENT ON COLUMN _host_nodes.end_ns IS 'Start and total host time together, in nanoseconds.';
+COMMENT ON COLUMN _host_nodes.host_total_time_ns IS 'Total host time in nanoseconds; NULL when the end is not known.';
+COMMENT ON COLUMN _host_nodes.end_ns IS 'Start and total host time together, in nanoseconds; NULL when the end is not known.';

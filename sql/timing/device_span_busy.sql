@@ -13,6 +13,7 @@ WITH reached AS (
             ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reached_ns
     FROM device_intervals
+    WHERE span_id IS NOT NULL
 )
 SELECT
     run_id,
@@ -27,7 +28,7 @@ FROM reached
 GROUP BY run_id, span_id, device, clock_id;
 
 COMMENT ON VIEW device_span_busy IS
-'Busy time of the device work recorded on one span, not on its descendants, over all streams (protocol 4.2). Never clipped to the measured region: it is another clock. Grain: run_id, span_id, device, clock_id; a span without intervals has no row.';
+'Busy time of the device work recorded on one span, not on its descendants, over all streams (protocol 4.2). Never clipped to the measured region: it is another clock. Grain: run_id, span_id, device, clock_id; a span without intervals has no row, nor has work that names no span.';
 COMMENT ON COLUMN device_span_busy.run_id IS 'The run.';
 COMMENT ON COLUMN device_span_busy.span_id IS 'Span the work belongs to.';
 COMMENT ON COLUMN device_span_busy.device IS 'Device label.';

@@ -23,7 +23,9 @@ clipped AS (
         least(nodes.end_ns, windows.window_end_ns) AS end_ns
     FROM _host_nodes AS nodes
     JOIN windows USING (run_id)
-    WHERE greatest(nodes.start_ns, windows.window_start_ns) < least(nodes.end_ns, windows.window_end_ns)
+    -- least() passes over a NULL; a node without a known end must not fill the window.
+    WHERE nodes.end_ns IS NOT NULL
+        AND greatest(nodes.start_ns, windows.window_start_ns) < least(nodes.end_ns, windows.window_end_ns)
 ),
 reached AS (
     SELECT

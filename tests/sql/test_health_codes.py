@@ -36,6 +36,7 @@ CODES = """
     required_semantic_label_cardinality eww / empty_semantic_label_classification eww
     duplicate_semantic_label_classification eww / unrequired_semantic_label_classification eww
     overlapping_semantic_label_classification eww / incomplete_semantic_label_partition eww
+    capture_incomplete ---
 """
 
 
