@@ -10,18 +10,6 @@ UNSAID = dict.fromkeys(
     "phase entrypoint timestamp capture_step warmup_steps device timing_mode"
     " measured_region_device_synchronized terminal_timestamp_ns".split()
 )
-    (
-        "phase",
-        "entrypoint",
-        "timestamp",
-        "capture_step",
-        "warmup_steps",
-        "device",
-        "timing_mode",
-        "measured_region_device_synchronized",
-        "terminal_timestamp_ns",
-    )
-)
 SAID = {"entrypoint": "e", "phase": "infer", "capture_step": 3, "warmup_steps": 1, "device": "cpu"}
 SAID |= {"timing_mode": "host", "measured_region_device_synchronized": False}
 
