@@ -10,11 +10,12 @@ from ..recorder.errors import IncompatibleInput, InputRefused
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
+from .rocprof import RocprofReader
 from .source import source_digest
 
 __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 
-_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader())
+_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader())
 
 READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _KNOWN})
 """Every reader by name, in the order in which :func:`detect_format` asks them."""

@@ -18,7 +18,8 @@ from .trace_events import SCHEMAS, Terminal
 from .trace_scan import TraceScan, unsupported_schema
 
 _PEEK = 1 << 16
-_RECORD = re.compile(rb"""\A\s*\{[^\n]*"kind"\s*:""")
+# No record opens with an array; documents of other tools that hold "kind" somewhere inside do.
+_RECORD = re.compile(rb"""\A\s*\{(?!\s*"[^"\n]*"\s*:\s*\[)[^\n]*"kind"\s*:""")
 _SCHEMA = re.compile(rb"""\A\s*\{[^\n]*"schema"\s*:\s*"candle-graph/(trace|runtime)/""")
 
 

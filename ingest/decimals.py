@@ -1,0 +1,53 @@
+"""Decimal numbers of other people's files as exact integers: no value goes through a binary float on its way.
+
+A number comes as the text that its file holds (``1727592872266507.240``, ``954.37060546875``, ``1.5e3``).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+
+from ..recorder.planes import INT64_MAX
+
+_PLAIN = re.compile(r"(-?)(\d{1,18})(?:\.(\d{0,3}))?")
+_NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,3})?")
+_EXACT = Context(prec=1300, Emax=999_999, Emin=-999_999)
+_INT64_DIGITS = 19
+#: Enough digits for every product of a number that ``_NUMBER`` lets pass and 2**30.
+
+
+class NoNumber(ValueError):
+    """The text is no decimal number, or its value does not fit a signed 64-bit integer."""
+
+
+def microseconds_to_ns(text: str) -> int:
+    """Nanoseconds of a decimal number of microseconds; digits below a nanosecond are rounded, half to even.
+
+    Raises :class:`NoNumber`.
+    """
+    plain = _PLAIN.fullmatch(text)
+    if plain and len(plain[2]) <= _INT64_DIGITS - 4:
+        value = int(plain[2] + (plain[3] or "").ljust(3, "0"))
+        return -value if plain[1] else value
+    return scaled(text, 1000)[0]
+
+
+def scaled(text: str, factor: int) -> tuple[int, bool]:
+    """The whole number nearest to ``text * factor`` (half to even), and whether the product was whole itself.
+
+    Raises :class:`NoNumber`.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise NoNumber(f"found {text[:40]!r}, expected a decimal number")
+    try:
+        product = _EXACT.multiply(Decimal(text), Decimal(factor))
+        if product and product.adjusted() > _INT64_DIGITS:
+            raise NoNumber(f"found {text[:40]}, which does not fit 64 bits")
+        whole = product.to_integral_value(ROUND_HALF_EVEN, _EXACT)
+    except InvalidOperation:
+        raise NoNumber(f"found {text[:40]}, expected a decimal number") from None
+    value = int(whole)
+    if not -INT64_MAX - 1 <= value <= INT64_MAX:
+        raise NoNumber(f"found {text[:40]}, which does not fit 64 bits")
+    return value, whole == product
