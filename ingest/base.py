@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ..recorder.errors import IncompatibleInput, InputRefused
+from .ascend_csv import AscendCsvReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
@@ -15,7 +16,7 @@ from .source import source_digest
 
 __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 
-_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader())
+_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader(), AscendCsvReader())
 
 READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _KNOWN})
 """Every reader by name, in the order in which :func:`detect_format` asks them."""

@@ -5,6 +5,7 @@ A number comes as the text that its file holds (``1727592872266507.240``, ``954.
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
@@ -13,8 +14,8 @@ from ..recorder.planes import INT64_MAX
 _PLAIN = re.compile(r"(-?)(\d{1,18})(?:\.(\d{0,3}))?")
 _NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,3})?")
 _EXACT = Context(prec=1300, Emax=999_999, Emin=-999_999)
-_INT64_DIGITS = 19
 #: Enough digits for every product of a number that ``_NUMBER`` lets pass and 2**30.
+_INT64_DIGITS = 19
 
 
 class NoNumber(ValueError):
@@ -51,3 +52,13 @@ def scaled(text: str, factor: int) -> tuple[int, bool]:
     if not -INT64_MAX - 1 <= value <= INT64_MAX:
         raise NoNumber(f"found {text[:40]}, which does not fit 64 bits")
     return value, whole == product
+
+
+def as_double(text: str) -> float | None:
+    """The double nearest to a decimal number, None when it is no finite one. Raises :class:`NoNumber`."""
+    if text.strip().lower() in ("nan", "inf", "-inf", "+inf", "infinity", "-infinity"):
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise NoNumber(f"found {text[:40]!r}, expected a decimal number")
+    value = float(text)
+    return value if math.isfinite(value) else None
