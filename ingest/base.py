@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from ..recorder.errors import IncompatibleInput, InputRefused
+from ..recorder.errors import InputRefused
 from .ascend_csv import AscendCsvReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
+from .recognise import refusal
 from .rocprof import RocprofReader
 from .source import source_digest
 
@@ -25,8 +26,9 @@ READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader
 def detect_format(path: str | Path) -> Reader:
     """The reader whose format the content of ``path`` has; the name of the file plays no part.
 
-    Raises :class:`InputRefused` when there is nothing at ``path``, and :class:`IncompatibleInput` with the list of
-    known formats when no reader knows the content.
+    Raises :class:`InputRefused` when there is nothing at ``path``, and :class:`IncompatibleInput` when no reader knows
+    the content: with a code of its own and a remedy for what :mod:`.recognise` can name, else ``unknown_format`` with
+    the list of known formats.
     """
     where = Path(path)
     if not where.exists():
@@ -35,9 +37,4 @@ def detect_format(path: str | Path) -> Reader:
         if reader.detect(where):
             return reader
     known = ", ".join(f"{reader.name} ({reader.doc})" for reader in READERS.values())
-    raise IncompatibleInput(
-        f"the content matches no known format; known formats: {known}",
-        source=where,
-        code="unknown_format",
-        remedy="name the format if you know it, or convert the input first",
-    )
+    raise refusal(where, known)
