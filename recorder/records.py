@@ -17,10 +17,12 @@ from .values import (
     end_of,
     filled_text,
     flag,
+    items,
     member,
     number,
     optional_count,
     optional_text,
+    shown,
     text,
 )
 from .vocabulary import EdgeKind, GradientState, MemoryCategory
@@ -220,11 +222,7 @@ _dense = dense_bytes  # record_tensor has a keyword of that name.
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(values, str):
-        raise ContractError(
-            f"expected a list of tensor ids, found the text {values!r}", position="inputs", code="not_a_list"
-        )
-    names = tuple(values)
+    names = items(values, "inputs", "a list of tensor ids", "not_a_list")
     for name in names:
         text(name, "inputs")
     return names
@@ -254,7 +252,7 @@ def _norm(state: GradientState, norm: float | None) -> float | None:
         if state is GradientState.PRESENT and math.isfinite(value) and value > 0:
             return value
     raise ContractError(
-        f"a {state} gradient has norm {norm!r}; expected {_NORMS[state]}",
+        f"a {state} gradient has norm {shown(norm)}; expected {_NORMS[state]}",
         position="norm",
         code="state_norm_inconsistent",
     )

@@ -18,9 +18,9 @@ from .options import RecorderOptions
 from .profile_run import ProfileRun
 from .records import RecordCalls
 from .shards import ShardWriter
-from .span_calls import SpanCalls
+from .span_calls import SpanCalls, listed
 from .spans import SpanId
-from .values import filled_text, text
+from .values import filled_text, shown, text
 from .vocabulary import Outcome, SpanKind
 
 
@@ -28,10 +28,14 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     """One capture in the making; open it with :meth:`open`, and best use it as a context manager.
 
     Leaving the ``with`` block finishes the capture; an exception in the block ends it as failed, with the exception's
-    text, and passes on. Any thread may record against any span of the session; spans nest per thread, and the first
-    span of a thread lies under the root unless ``parent`` says otherwise. A fault of the disk is sticky: it never
-    reaches the recording calls (unless the options are strict), is warned of once, and makes :meth:`flush` and
-    :meth:`finish` raise :class:`~planewise.recorder.errors.RecordingError`: a damaged capture never ends as complete.
+    text, and passes on. Any thread may record against any span of the session; spans nest per thread and per asyncio
+    task, and the first span of either lies under the root unless ``parent`` says otherwise (more in ``spans``).
+
+    A fault of the disk is sticky: it never reaches the recording calls (unless the options are strict), is warned of
+    once, and makes :meth:`flush` and :meth:`finish` raise :class:`~planewise.recorder.errors.RecordingError`: a damaged
+    capture never ends as complete. A program that ends without ending its session leaves every row it recorded and no
+    terminal record, so the capture counts as interrupted. A forked child records nothing into its parent's capture and
+    is warned of it once. Several sessions may be open at a time; none can be copied or pickled.
     """
 
     def __init__(self, path: Path, run: ProfileRun, run_id: str, options: RecorderOptions) -> None:
@@ -72,7 +76,7 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     def _span(self, span_id: SpanId) -> str:
         if getattr(span_id, "owner", None) is not self._writer:
             raise ContractError(
-                f"{span_id!r} is no span of this session",
+                f"{shown(span_id)} is no span of this session",
                 position="span_id",
                 code="foreign_span",
                 remedy="pass the id of a guard, or the root_id, of this session",
@@ -138,7 +142,7 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
             self._require_open()
             if self._open_spans:
                 raise ContractError(
-                    f"spans still open: {', '.join(self._open_spans)}",
+                    f"spans still open: {listed(self._open_spans.values())}",
                     source=self.path,
                     code="open_spans",
                     remedy="close their guards first",

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
+from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any
 
 from .errors import ContractError
 from .shards import ShardWriter
 from .sink import RecordSink
-from .spans import SpanGuard, SpanId, SpanThread
-from .values import count, end_of, member, optional_count, positive, text
+from .spans import Innermost, SpanGuard, SpanId, SpanThread, enclosing, running_task
+from .values import count, end_of, member, optional_count, positive, shown, text
 from .vocabulary import ExecutionStep, SpanKind
+
+_MODULES = sys.modules
 
 
 class SpanCalls(RecordSink):
@@ -26,7 +31,8 @@ class SpanCalls(RecordSink):
         self._accepting = True
         self._seq = itertools.count()
         self._span_numbers = itertools.count(1)
-        self._threads = SpanThread()
+        self._thread = SpanThread()
+        self._innermost: Innermost = ContextVar("planewise_innermost_span", default=None)
         self._open_spans: dict[str, SpanGuard] = {}
 
     def _require_open(self) -> None:
@@ -59,7 +65,10 @@ class SpanCalls(RecordSink):
         return self._begin(name, SpanKind.FUNCTION, measured=True)
 
     def begin_span(self, name: str, kind: SpanKind = SpanKind.FUNCTION, *, parent: SpanId | None = None) -> SpanGuard:
-        """Begin a span under this thread's innermost open span, or under ``parent``, an open span of any thread."""
+        """Begin a span under the innermost open one of this thread or task, or under ``parent``, any open span.
+
+        A parent is closed after everything that was begun under it, whoever began that.
+        """
         return self._begin(name, kind, parent=parent)
 
     def begin_step_span(
@@ -89,15 +98,15 @@ class SpanCalls(RecordSink):
         self._tell_of_fault()
         with self._writer.lock:
             self._require_open()
-            span_id = self._started(self.root_id, label, start, found, thread_id=thread)
+            span_id = self._started(self.root_id, label, start, found, thread)
             self._row("spans_end", (span_id, duration))
         return span_id
 
     @property
     def current_span_id(self) -> SpanId:
-        """Identity of this thread's innermost open span; the root when it has none."""
-        stack = self._threads.stack
-        return stack[-1].id if stack else self.root_id
+        """Identity of the innermost open span of this thread or task; the root when it has none."""
+        guard = enclosing(self._innermost.get(), self._thread.id, running_task())
+        return self.root_id if guard is None else guard.id
 
     def _begin(
         self,
@@ -109,25 +118,31 @@ class SpanCalls(RecordSink):
         parent: SpanId | None = None,
     ) -> SpanGuard:
         label, found = text(name, "name"), member(SpanKind, kind, "kind")
-        threads = self._threads
+        thread = self._thread.id
+        task = running_task() if "asyncio.tasks" in _MODULES else None
         writer = self._writer
         if writer.fault is not None:
             self._tell_of_fault()
         with writer.lock:
             if not self._accepting:
                 self._require_open()
-            above = self._enclosing(parent, threads.stack)
+            outer = self._innermost.get()
+            if outer is not None:
+                outer = enclosing(outer, thread, task)
+            above = outer if parent is None else self._opened(parent)
             parent_id = self.root_id if above is None else above.id
             # One reading for the guard and for the record: a child never starts before its parent.
             start = self.elapsed_ns()
-            span_id = self._started(parent_id, label, start, found, measured, step, threads.thread_id)
-            guard = self._open_spans[span_id] = SpanGuard(self, span_id, start, above, threads.stack)
+            span_id = self._numbered()
+            # Listed as open before its row is there: an interrupt in between may not leave a span that nobody ends.
+            guard = self._open_spans[span_id] = SpanGuard(self, span_id, label, start, above, outer, thread, task)
+            row = (next(self._seq), span_id, parent_id, label, start, found, measured, step, thread)
+            writer.put("spans_start", row)
+            self._innermost.set(guard)
         return guard
 
-    def _enclosing(self, parent: SpanId | None, stack: list[SpanGuard]) -> SpanGuard | None:
-        """The guard that a new span lies under; None is the root."""
-        if parent is None:
-            return stack[-1] if stack else None
+    def _opened(self, parent: SpanId) -> SpanGuard | None:
+        """The guard of an open span; None is the root."""
         if self._span(parent) == self.root_id:
             return None
         guard = self._open_spans.get(parent)
@@ -135,19 +150,26 @@ class SpanCalls(RecordSink):
             raise ContractError(f"span {parent} is not open", position="parent", code="parent_not_open")
         return guard
 
+    def open_below(self, guard: SpanGuard) -> str:
+        """The open spans that were begun under the guard, in words."""
+        return listed(inner for inner in self._open_spans.values() if inner._parent is guard)
+
     def _started(
         self,
         parent_id: SpanId | None,
         name: str,
         start_ns: int,
         kind: SpanKind,
-        measured: bool = False,
-        step: ExecutionStep | None = None,
         thread_id: int | None = None,
     ) -> SpanId:
         """Number a span and buffer its start; the caller holds the lock."""
-        span_id = SpanId(f"s{next(self._span_numbers)}", self._writer)
-        self._row("spans_start", (span_id, parent_id, name, start_ns, kind, measured, step, thread_id))
+        span_id = self._numbered()
+        self._row("spans_start", (span_id, parent_id, name, start_ns, kind, False, None, thread_id))
+        return span_id
+
+    def _numbered(self) -> SpanId:
+        span_id = SpanId(f"s{next(self._span_numbers)}")
+        span_id.owner = self._writer
         return span_id
 
     def end_span(self, guard: SpanGuard) -> None:
@@ -155,8 +177,14 @@ class SpanCalls(RecordSink):
         with self._writer.lock:
             if not guard.is_open or not self._accepting:
                 return  # A span that is open when its session ends as failed stays open.
-            duration = guard.leave()
+            duration = guard.leave(self._innermost)
             del self._open_spans[guard.id]
             self._row("spans_end", (guard.id, duration))
         if self._writer.fault is not None:
             self._tell_of_fault()
+
+
+def listed(guards: Iterable[SpanGuard]) -> str:
+    """Ids and names of spans, cut to what a message can bear."""
+    found = [f"{guard.id} ({shown(guard.name)})" for guard in guards]
+    return ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")

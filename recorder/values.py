@@ -14,6 +14,8 @@ from .errors import ContractError
 
 INT64_MAX = 2**63 - 1
 
+_SHOWN = 80  # Characters of a value that a message repeats.
+
 _Member = TypeVar("_Member", bound=StrEnum)
 
 # Unicode White_Space. str.strip() also takes U+001C to U+001F, which the protocol does not call blank.
@@ -52,19 +54,18 @@ def filled_text(value: object, name: str) -> str:
 def flag(value: object, name: str) -> bool:
     """The value as a bool; nothing else passes for one."""
     if not isinstance(value, bool):
-        raise ContractError(f"expected True or False, found {value!r}", position=name, code="not_a_flag")
+        raise ContractError(f"expected True or False, found {shown(value)}", position=name, code="not_a_flag")
     return value
 
 
 def count(value: object, name: str) -> int:
-    """The value as an integer from 0 to 2^63 - 1; numpy and torch integers pass, floats and bools do not."""
+    """The value as an integer from 0 to 2^63 - 1; integers of numpy and torch pass, floats and truth values do not."""
     if type(value) is int and 0 <= value <= INT64_MAX:
         return value
     if type(value) is not int:
         value = _as_int(value, name)
     if not 0 <= value <= INT64_MAX:
-        shown = value if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
-        raise ContractError(f"found {shown}, expected 0 to 2^63 - 1", position=name, code="integer_out_of_range")
+        raise ContractError(f"found {shown(value)}, expected 0 to 2^63 - 1", position=name, code="integer_out_of_range")
     return value
 
 
@@ -93,25 +94,41 @@ def end_of(start_ns: int, duration_ns: int, name: str) -> int:
 
 def dimensions(value: Iterable[object]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative integers."""
-    if isinstance(value, str):
-        raise ContractError(f"expected integers, found {value!r}", position="shape", code="not_an_integer")
-    sizes = tuple(value)
+    sizes = items(value, "shape", "integers", "not_an_integer")
     for size in sizes:
         if type(size) is not int or not 0 <= size <= INT64_MAX:
             return tuple([count(size, "shape") for size in sizes])
     return cast("tuple[int, ...]", sizes)
 
 
+def items(value: object, name: str, expected: str, code: str) -> tuple[Any, ...]:
+    """The members of a list of any kind; a text or something that has no members is refused."""
+    if not isinstance(value, str):
+        try:
+            return tuple(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise ContractError(f"expected {expected}, found {shown(value)}", position=name, code=code)
+
+
 def number(value: object, name: str) -> float:
-    """The value as a float, which may be NaN or infinite."""
+    """The value as a float, which may be NaN or infinite; numbers of numpy and torch pass, truth values do not.
+
+    A tensor that takes part in autograd is read as it is: recording a loss neither warns nor keeps its graph.
+    """
     if type(value) is float:
         return value
-    if isinstance(value, (bool, str)):
-        raise ContractError(f"expected a number, found {value!r}", position=name, code="not_a_number")
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as fault:
-        raise ContractError(f"expected a number, found {value!r}", position=name, code="not_a_number") from fault
+    if not isinstance(value, (bool, str, bytes, bytearray)) and not _is_truth(value):
+        try:
+            detach = getattr(value, "detach", None)
+            return float(value if detach is None else detach())  # type: ignore[arg-type]
+        except Exception as fault:  # Whatever the type does instead of giving a number.
+            raise _no_number(value, name) from fault
+    raise _no_number(value, name)
+
+
+def _no_number(value: object, name: str) -> ContractError:
+    return ContractError(f"expected a number, found {shown(value)}", position=name, code="not_a_number")
 
 
 def member(kind: type[_Member], value: object, name: str) -> _Member:
@@ -121,7 +138,7 @@ def member(kind: type[_Member], value: object, name: str) -> _Member:
     if isinstance(value, str) and value in kind._value2member_map_:
         return kind(value)
     known = ", ".join(kind)
-    raise ContractError(f"found {value!r}, expected one of {known}", position=name, code=f"unknown_{name}")
+    raise ContractError(f"found {shown(value)}, expected one of {known}", position=name, code=f"unknown_{name}")
 
 
 def _encodable(value: str, name: str) -> None:
@@ -134,9 +151,25 @@ def _encodable(value: str, name: str) -> None:
 
 
 def _as_int(value: Any, name: str) -> int:
-    if not isinstance(value, bool):
+    if not isinstance(value, bool) and not _is_truth(value):
         try:
             return operator.index(value)
-        except TypeError:
+        except Exception:  # noqa: BLE001  torch raises more than TypeError, such as for a tensor without data.
             pass
-    raise ContractError(f"expected an integer, found {value!r}", position=name, code="not_an_integer")
+    raise ContractError(f"expected an integer, found {shown(value)}", position=name, code="not_an_integer")
+
+
+def _is_truth(value: object) -> bool:
+    """True for a truth value of numpy or torch, which would pass for 0 or 1."""
+    return str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
+
+
+def shown(value: object) -> str:
+    """A value as a message can bear it: one line, cut when long; an enormous integer by its size."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        found = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001  A broken repr may not hide the refusal.
+        found = f"a {type(value).__name__}"
+    return found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
