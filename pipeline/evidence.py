@@ -1,5 +1,8 @@
 """Evidence packets: what one run shows, how far it may be believed, and which views said so (protocol 7.7).
 
+A packet holds conclusions: totals, extrema, rankings. Every list in it is bounded and says its total; the rows behind
+it are in the planes beside it, where ``planewise query`` and ``planewise sql`` find them.
+
 Numbers in a packet are exact. Recorded values and sums of them are JSON integers as long as they fit 64 signed bits; a
 sum that does not is a decimal string, and byte-nanoseconds are one always.
 """
@@ -27,8 +30,8 @@ def build_packets(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[st
     """Yield (run id, evidence packet) for every run of ``con``, in the order of run ids.
 
     ``con`` holds every plane and view; it is only read. The number of queries does not depend on the number of runs.
-    A packet holds JSON values only. ``graph`` is absent unless the capture is complete and structurally valid, and
-    ``tensor_stats`` when there are none.
+    A packet holds JSON values only, and lists in the form of :func:`.evidence_parts.bounded`. ``graph`` is absent
+    unless the capture is complete and structurally valid, and ``tensor_stats`` when there are none.
 
     Raises
     ------
@@ -50,8 +53,6 @@ def build_packets(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[st
                 refused.append(error)
             else:
                 yield run_id, packet
-                del packet  # Before the rows of the next run are read; a packet can be large.
-            del rows
     _raise_first(refused)
 
 
@@ -73,12 +74,12 @@ def _packet(run: Row, rows: parts.Rows, digest: str) -> dict[str, Any]:
         "capabilities": capabilities,
         "findings": claims.findings(graph, capabilities),
         "facts": [],
-        "gaps": claims.gaps(rows["issues"], capabilities),
+        "gaps": claims.gaps(parts.bounded(rows["gaps"])),
     }
     if graph is not None:
         packet["graph"] = graph
     if rows["tensor_stats"]:
-        packet["tensor_stats"] = rows["tensor_stats"]
+        packet["tensor_stats"] = rows["tensor_stats"][0]
     packet |= {
         "timing": parts.timing(run, rows),
         "memory": parts.memory(rows),

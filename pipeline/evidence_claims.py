@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Json = Mapping[str, Any]
@@ -16,7 +16,7 @@ def findings(graph: Json | None, capabilities: Json) -> list[dict[str, Any]]:
     if graph is None:
         return []
     found = []
-    for host in graph["summary"]["slowest_host_spans"][:1]:
+    for host in graph["summary"]["slowest_host_spans"]["rows"][:1]:
         found.append(
             _finding(
                 "largest_observed_host_self_time",
@@ -28,7 +28,7 @@ def findings(graph: Json | None, capabilities: Json) -> list[dict[str, Any]]:
                 capabilities["nested_host_time"],
             )
         )
-    for device in graph["summary"]["slowest_device_spans"][:1]:
+    for device in graph["summary"]["slowest_device_spans"]["rows"][:1]:
         found.append(
             _finding(
                 "largest_observed_device_busy_time",
@@ -57,9 +57,9 @@ def facts(packet: Json, outer_wall_time_ns: int | None) -> list[dict[str, Any]]:
     if contract is not None and _available(packet, "gradient_coverage"):
         found += _contract_facts(contract)
     gradients = (packet.get("graph") or {}).get("gradients")
-    if gradients:
+    if gradients and gradients["total"]:
         label = "Gradient observations that are not present"
-        value = sum(1 for gradient in gradients if gradient["state"] != "present")
+        value = gradients["total"] - gradients["present"]
         found.append(_fact("gradient_observations", label, "count", value, "trace.gradient", "gradients"))
     peak = packet["memory"].get("logical", {}).get("peak")
     if peak is not None and _available(packet, "logical_memory_coverage"):
@@ -69,10 +69,12 @@ def facts(packet: Json, outer_wall_time_ns: int | None) -> list[dict[str, Any]]:
     return found
 
 
-def gaps(issues: Iterable[Json], capabilities: Json) -> list[str]:
-    """What the run cannot show: every warning, and why a capability is not complete; sorted, each once."""
-    warnings = {issue["message"] for issue in issues if issue["severity"] == "warning"}
-    return sorted(warnings | {state["reason"] for state in capabilities.values() if state["level"] != "complete"})
+def gaps(listed: Json) -> dict[str, Any]:
+    """What the run cannot show: why a capability is not complete, and every warning; sorted, each once.
+
+    ``listed`` is the bounded list of them, which keeps the reasons first where it cuts.
+    """
+    return {**listed, "rows": sorted(row["text"] for row in listed["rows"])}
 
 
 def _available(packet: Json, field: str) -> bool:
@@ -83,8 +85,8 @@ def _contract_facts(contract: Json) -> list[dict[str, Any]]:
     source = "capture_contract.gradient_contract"
     values = (
         ("gradient_manifest_sha256", "Digest of the gradient manifest", "text", contract["manifest_sha256"]),
-        ("gradient_manifest_entries", "Parameters in the gradient manifest", "count", len(contract["expected"])),
-        ("gradient_family_expectations", "Gradient family rules", "count", len(contract["families"])),
+        ("gradient_manifest_entries", "Parameters in the gradient manifest", "count", contract["expected"]["total"]),
+        ("gradient_family_expectations", "Gradient family rules", "count", contract["families"]["total"]),
     )
     return [_fact(code, label, kind, value, source, "gradients") for code, label, kind, value in values]
 

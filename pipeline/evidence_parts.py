@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 from ..recorder.errors import InputRefused
 from .evidence_rows import Row
@@ -34,11 +31,20 @@ ACTIVATION_DEFINITION = (
 
 
 def provenance(run: Row) -> Row:
-    """The run metadata of protocol 2.1 to 2.4; what the producer left out is left out here."""
+    """The run metadata of protocol 2.1 to 2.4; what the producer left out is left out here.
+
+    The lists of a gradient contract grow with the model, so they are bounded; its digest covers them whole.
+    """
     contract = _without(run["capture_contract"], "gradient_contract")
     for name in ("gpu_expected_semantic_labels", "cpu_only_semantic_labels"):
         if not contract[name]:
             del contract[name]
+    if "gradient_contract" in contract:
+        gradients = contract["gradient_contract"]
+        contract["gradient_contract"] = {
+            "manifest_sha256": gradients["manifest_sha256"],
+            **{name: bounded([gradients[name]]) for name in ("expected", "families")},
+        }
     found = {name: run[name] for name in _RUN_METADATA}
     found["capture_contract"] = contract
     if run["comparison_identity"] is not None:
@@ -49,12 +55,28 @@ def provenance(run: Row) -> Row:
     return found
 
 
+def bounded(rows: list[Row]) -> Row:
+    """The bounded list form: totals beside the rows, so that a cut is never silent (protocol 13.4).
+
+    ``rows`` is the one row of a bounded query for a run, or empty for a run without any.
+    """
+    found: Row = rows[0] if rows else {"total": 0, "rows": []}
+    total, shown = found["total"], found["rows"]
+    return {"total": total, "displayed": len(shown), "truncated": len(shown) < total, "rows": shown}
+
+
 def health(run: Row, rows: Rows) -> Row:
-    """The object of protocol 3; an issue also names its subject, null for the run itself."""
+    """The object of protocol 3; an issue also names its subject, null for the run itself.
+
+    The list of issues is bounded, errors first and then by the order of the codes; the counts are over all issues.
+    """
     return {
         "structurally_valid": run["structurally_valid"],
         "capture_complete": run["capture_complete"],
-        "issues": rows["issues"],
+        "error_count": run["error_count"],
+        "warning_count": run["warning_count"],
+        "issue_counts": rows["issue_codes"],
+        "issues": bounded(rows["issues"]),
         "coverage": rows["coverage"][0],
     }
 
@@ -65,68 +87,61 @@ def states(rows: Iterable[Row]) -> dict[str, Row]:
 
 
 def timing(run: Row, rows: Rows) -> Row:
-    """The timing profile of protocol 4.2."""
+    """The timing profile of protocol 4.2, the busiest spans first."""
     return {
         "device_coverage": run["device_coverage"],
-        "device_spans": rows["device_spans"],
-        "device_clocks": rows["device_clocks"],
+        "device_spans": bounded(rows["device_spans"]),
+        "device_clocks": bounded(rows["device_clocks"]),
     }
 
 
 def memory(rows: Rows) -> Row:
-    """The two planes of protocol 5; one without any record is absent."""
+    """The two planes of protocol 5 in totals, peaks and extrema; one without any record is absent."""
     found = {}
     if rows["memory_totals"]:
         found["logical"] = _logical(rows)
-    if rows["physical_timeline"]:
-        found["physical"] = {
-            "timeline": [_without(row, *row) for row in rows["physical_timeline"]],
-            "by_device": [_without(row, *row) for row in rows["physical_devices"]],
-        }
+    if rows["physical_devices"]:
+        found["physical"] = {"by_device": _each(bounded(rows["physical_devices"]), lambda row: _without(row, *row))}
     return found
 
 
 def activations(rows: Rows) -> Row:
-    """The profile of protocol 6.1; its counts are null in a run without exactly one closed measured span."""
-    timings = defaultdict(list)
-    for row in rows["activation_timings"]:
-        timings[row["id"]].append(_but(row, "id"))
+    """The profile of protocol 6.1 with one bounded ranking per metric, which are never merged.
+
+    Its counts are null in a run without exactly one closed measured span.
+    """
     profile = rows["activation_profile"][0] if rows["activation_profile"] else {}
+    metrics = ("host", "dense_output", "logical_allocated", "logical_byte_nanoseconds")
     return {
         "definition": ACTIVATION_DEFINITION,
         **states(rows["activation_states"]),
+        "operations": profile.get("operations"),
         "unattributed_activation_storages": profile.get("unattributed_activation_storages"),
         "ambiguous_operations": profile.get("ambiguous_operations"),
-        # A timing has the id of a span, and so has the one operation that it belongs to.
-        "operations": [
-            {**row, "device_timings": timings[row["id"]] if row["id"] == row["span_id"] else []}
-            for row in rows["activation_operations"]
-        ],
+        "rankings": {
+            **{metric: bounded(rows[f"activations_{metric}"]) for metric in metrics},
+            "device": _each(bounded(rows["activations_device"]), _clock),
+        },
     }
 
 
 def graph(run: Row, rows: Rows) -> Row:
-    """The graph of protocol 4.3 to 4.5, of a complete and valid capture.
+    """How large the graph of a complete and valid capture is, and its rankings (protocol 4.3 to 4.5).
 
     Raises :class:`InputRefused` when two nodes have one id (protocol 4.3).
     """
-    _refuse_collision(run["run_id"], rows["nodes"])
-    timings = defaultdict(list)
-    for row in rows["device_spans"]:
-        timings[row["span_id"]].append({name: row[name] for name in ("device", "clock_id", "busy_ns")})
-    nodes = [_node(row, timings.get(row["id"])) for row in rows["nodes"]]
-    measured = next((node for node in nodes if node["id"] == run["measured_span_id"]), None)
+    _refuse_collision(run["run_id"], rows["collisions"])
+    states = ("present", "missing", "zero", "non_finite")
+    gradients = rows["gradients"][0] if rows["gradients"] else dict.fromkeys(("total", *states), 0)
     return {
-        "spans": nodes,
-        "edges": [_edge(row) for row in rows["edges"]],
-        "tensors": [_without(row, "label", "dense_bytes") for row in rows["tensors"]],
-        "gradients": [_without(row, "norm") for row in rows["gradients"]],
+        "nodes": rows["nodes"][0],
+        "gradients": gradients,
         "summary": {
             "entrypoint": run["entrypoint"],
-            "outer_wall_time_ns": measured["host_total_time_ns"] if measured else None,
-            "slowest_host_spans": rows["slowest_host"],
-            "slowest_device_spans": rows["slowest_device"],
-            "heaviest_spans": [_without(row, "peak_live_bytes") for row in rows["heaviest"]],
+            "outer_wall_time_ns": run["measured_total_ns"],
+            "slowest_host_spans": bounded(rows["slowest_host"]),
+            "slowest_device_spans": bounded(rows["slowest_device"]),
+            "heaviest_spans": _each(bounded(rows["heaviest"]), lambda row: _without(row, "peak_live_bytes")),
         },
     }
 
@@ -137,67 +152,42 @@ def gpu() -> Row:
 
 
 def _logical(rows: Rows) -> Row:
-    total, *devices = rows["memory_totals"]
-    by_device = _by_timestamp(rows["memory_devices"], "device")
-    by_category = _by_timestamp(rows["memory_categories"], "category")
-    timeline = [
-        {
-            **row,
-            "live_bytes_by_device": by_device.get(row["timestamp_ns"], {}),
-            "live_bytes_by_category": by_category.get(row["timestamp_ns"], {}),
-        }
-        for row in rows["memory_timeline"]
-    ]
+    [total] = rows["memory_totals"]
     names = ("storage_allocation_count", "matched_storage_free_count", "total_allocated_bytes")
-    found = {name: total[name] for name in names}
+    found: Row = {name: total[name] for name in names}
     if total["peak_timestamp_ns"] is not None:
-        point = next(row for row in timeline if row["timestamp_ns"] == total["peak_timestamp_ns"])
-        found["peak"] = {**point, "live_allocations": rows["peak_storages"]}
-    found["timeline"] = timeline
-    found["lifetimes"] = [_without(row, "end_timestamp_ns") for row in rows["lifetimes"]]
-    found["by_device"] = [_without(row, "peak_live_bytes", "peak_timestamp_ns") for row in devices]
+        found["peak"] = {
+            "timestamp_ns": total["peak_timestamp_ns"],
+            "live_bytes": total["peak_live_bytes"],
+            "live_bytes_by_device": bounded(rows["peak_devices"]),
+            "live_bytes_by_category": {row["category"]: row["live_bytes"] for row in rows["peak_categories"]},
+            "live_allocations": bounded(rows["peak_storages"]),
+        }
+    devices = bounded(rows["memory_devices"])
+    found["by_device"] = _each(devices, lambda row: _without(row, "peak_live_bytes", "peak_timestamp_ns"))
     return found
 
 
-def _by_timestamp(rows: Iterable[Row], key: str) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = defaultdict(dict)
-    for row in rows:
-        found[row["timestamp_ns"]][row[key]] = row["live_bytes"]
-    return found
+def _clock(row: Row) -> Row:
+    return {"device": row["device"], "clock_id": row["clock_id"], **bounded([row])}
 
 
-def _refuse_collision(run_id: str, nodes: list[Row]) -> None:
-    for earlier, later in pairwise(nodes):
-        if earlier["id"] == later["id"]:
-            kinds = f"{earlier['kind']} and {later['kind']}"
-            raise InputRefused(
-                f"two nodes of its graph ({kinds}) have the id {later['id']!r}; expected each id once",
-                source=run_id,
-                code="node_id_collision",
-                remedy="record spans whose ids are not those of operations (<span>/op/<n>) or tensors (tensor/<id>)",
-            )
+def _refuse_collision(run_id: str, collisions: list[Row]) -> None:
+    for collision in collisions[:1]:
+        [found] = collision["rows"]
+        raise InputRefused(
+            f"two nodes of its graph ({found['kind']} and {found['other_kind']}) have the id {found['id']!r};"
+            " expected each id once",
+            source=run_id,
+            code="node_id_collision",
+            remedy="record spans whose ids are not those of operations (<span>/op/<n>) or tensors (tensor/<id>)",
+        )
 
 
-def _node(row: Row, timings: list[Row] | None) -> Row:
-    optional = ("start_ns", "shape", "dtype", "device", "allocated_bytes", "peak_live_bytes", "residual_bytes")
-    node = _without(row, *optional, "dense_bytes")
-    if timings:
-        node["device_timings"] = timings
-    return node
-
-
-def _edge(row: Row) -> Row:
-    if row["kind"] == "call":
-        ends = {"from_span": row["from_id"], "to_span": row["to_id"], "host_duration_ns": row["host_duration_ns"]}
-    else:
-        ends = {"from_tensor": row["from_id"], "to_tensor": row["to_id"]}
-    return _without({"kind": row["kind"], **ends, "label": row["label"]}, "label")
+def _each(listed: Row, change: Callable[[Row], Row]) -> Row:
+    return {**listed, "rows": [change(row) for row in listed["rows"]]}
 
 
 def _without(row: Row, *optional: str) -> Row:
     """The row without those of its optional values that were not recorded."""
     return {name: value for name, value in row.items() if value is not None or name not in optional}
-
-
-def _but(row: Row, name: str) -> Row:
-    return {key: value for key, value in row.items() if key != name}

@@ -19,31 +19,25 @@ def overview(opened: OpenInput) -> dict[str, Any]:
     """
     packet = opened.packet
     health = packet["health"]
-    severities = [issue["severity"] for issue in health["issues"]]
     graph = packet.get("graph")
-    stats = packet.get("tensor_stats") or []
+    stats = packet.get("tensor_stats") or {"events": 0, "non_finite_events": 0}
     return {
         "schema": "planewise/overview/1",
         "input": opened.description,
         "provenance": packet["provenance"],
-        "health": {
-            "structurally_valid": health["structurally_valid"],
-            "capture_complete": health["capture_complete"],
-            "error_count": severities.count("error"),
-            "warning_count": severities.count("warning"),
-        },
+        "health": {name: health[name] for name in _HEALTH},
         "capabilities": packet["capabilities"],
         "findings": bounded(packet["findings"], LIST_ROWS),
-        "gaps": bounded(packet["gaps"], LIST_ROWS),
+        "gaps": narrowed(packet["gaps"], LIST_ROWS),
         "counts": {
-            "tensor_stat_events": len(stats),
-            "tensor_stat_non_finite_events": sum(1 for row in stats if row["non_finite"]),
-            "graph_spans": len(graph["spans"]) if graph else None,
+            "tensor_stat_events": stats["events"],
+            "tensor_stat_non_finite_events": stats["non_finite_events"],
+            "graph_spans": sum(graph["nodes"].values()) if graph else None,
         },
         "timing": _timing(graph),
         "timing_unavailable_reason": None if graph else "the capture is not complete and structurally valid",
         "memory": _memory(packet),
-        "activations": _activations(opened),
+        "activations": _activations(packet),
         "gpu": packet["gpu"],
     }
 
@@ -54,6 +48,11 @@ def bounded(rows: list[Any], limit: int) -> dict[str, Any]:
     return {"total": len(rows), "displayed": len(shown), "truncated": len(shown) < len(rows), "rows": shown}
 
 
+def narrowed(listed: dict[str, Any], limit: int) -> dict[str, Any]:
+    """A bounded list of a packet with fewer rows; its total stays."""
+    return {**bounded(listed["rows"], limit), "total": listed["total"], "truncated": listed["total"] > limit}
+
+
 def _timing(graph: dict[str, Any] | None) -> dict[str, Any] | None:
     if graph is None:
         return None
@@ -61,7 +60,7 @@ def _timing(graph: dict[str, Any] | None) -> dict[str, Any] | None:
     return {
         "outer_wall_time_ns": summary["outer_wall_time_ns"],
         "entrypoint": summary["entrypoint"],
-        "slowest_host_spans": bounded(summary["slowest_host_spans"], SPAN_ROWS),
+        "slowest_host_spans": narrowed(summary["slowest_host_spans"], SPAN_ROWS),
     }
 
 
@@ -81,27 +80,26 @@ def _memory(packet: dict[str, Any]) -> dict[str, Any]:
     return {"logical": bool(logical), "physical": bool(memory.get("physical")), "logical_totals": totals}
 
 
-def _activations(opened: OpenInput) -> dict[str, Any] | None:
-    profile = opened.packet.get("activations")
-    if not profile:
-        return None
+def _activations(packet: dict[str, Any]) -> dict[str, Any]:
+    profile = packet["activations"]
     headlines = {}
-    for metric, column, rank in _HEADLINES:
-        rows = opened.con.execute(
-            f"SELECT id, name, {column} FROM activation_hotspots WHERE {rank} <= {SPAN_ROWS} ORDER BY {rank}"
-        ).fetchall()
-        headlines[metric] = [{"id": id_, "name": name, column: value} for id_, name, value in rows]
+    for metric, column in _HEADLINES.items():
+        rows = profile["rankings"][metric]["rows"][:SPAN_ROWS]
+        headlines[_NAMES.get(metric, metric)] = [{name: row[name] for name in ("id", "name", column)} for row in rows]
     return {
         "coverage": profile["coverage"],
-        "operations": len(profile["operations"]),
+        "operations": profile["operations"],
         "unattributed_activation_storages": profile["unattributed_activation_storages"],
         "headlines": headlines,
     }
 
 
-_HEADLINES = (
-    ("host_time", "observed_host_duration_ns", "host_rank"),
-    ("dense_output", "dense_output_bytes", "dense_output_rank"),
-    ("logical_allocated", "logical_allocated_bytes", "logical_allocated_rank"),
-    ("logical_byte_nanoseconds", "logical_byte_nanoseconds", "logical_byte_nanoseconds_rank"),
-)
+_HEALTH = ("structurally_valid", "capture_complete", "error_count", "warning_count")
+_HEADLINES = {
+    "host": "observed_host_duration_ns",
+    "dense_output": "dense_output_bytes",
+    "logical_allocated": "logical_allocated_bytes",
+    "logical_byte_nanoseconds": "logical_byte_nanoseconds",
+}
+"""Ranking of the packet -> the column it ranks by."""
+_NAMES = {"host": "host_time"}

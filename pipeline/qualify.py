@@ -132,13 +132,12 @@ def _qualify_together(store: Store, batch: list[RunFolder]) -> dict[str, Qualifi
 
 def _judged(packet: dict[str, Any], *, unchanged: bool) -> Qualification:
     health = packet["health"]
-    severities = [issue["severity"] for issue in health["issues"]]
     status = "valid" if health["capture_complete"] else "failed"
     return Qualification(
         packet["provenance"]["run_id"],
         status if health["structurally_valid"] else "invalid",
-        severities.count("error"),
-        severities.count("warning"),
+        health["error_count"],
+        health["warning_count"],
         unchanged,
     )
 

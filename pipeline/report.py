@@ -68,8 +68,16 @@ def _findings(packet: Mapping[str, Any]) -> list[str]:
 
 def _gaps(packet: Mapping[str, Any]) -> list[str]:
     lines = ["", "## Evidence gaps", ""]
-    return lines + ([f"- {_text(gap)}" for gap in packet["gaps"]] or ["No capability is short of complete."])
+    gaps = packet["gaps"]
+    lines += [f"- {_text(gap)}" for gap in gaps["rows"]] or ["No capability is short of complete."]
+    if gaps["truncated"]:
+        lines += [
+            "",
+            f"{gaps['displayed']} of {gaps['total']} gaps are shown; `planewise query --kind health` shows all.",
+        ]
+    return lines
 
 
-def _text(value: str) -> str:
-    return printable(_MARKUP.sub(r"\\\g<0>", value))
+def _text(value: str | None) -> str:
+    """One value as text in Markdown; a foreign trace may leave out what a capture states."""
+    return "not recorded" if value is None else printable(_MARKUP.sub(r"\\\g<0>", value))

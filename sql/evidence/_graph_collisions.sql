@@ -8,12 +8,13 @@ WITH claimants AS (
     UNION ALL
     SELECT run_id, node_id, 'op' FROM _op_nodes WHERE starts_with(node_id, 'tensor/')
 ),
+-- Only runs with a claimant: the other runs' tensors need no look.
 seen_tensors AS (
-    SELECT run_id, tensor_id FROM tensors
+    SELECT run_id, tensor_id FROM tensors SEMI JOIN claimants USING (run_id)
     UNION ALL
     SELECT run_id, unnest(inputs) FROM ops SEMI JOIN claimants USING (run_id)
     UNION ALL
-    SELECT run_id, output FROM ops WHERE output IS NOT NULL
+    SELECT run_id, output FROM ops SEMI JOIN claimants USING (run_id)
 )
 SELECT claimants.run_id, claimants.id, claimants.kind, 'op' AS other_kind
 FROM claimants

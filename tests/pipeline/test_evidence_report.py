@@ -72,3 +72,8 @@ def test_a_failure_reason_is_a_gap() -> None:
     lines = report(run(outcome="failed", failure_reason="the disk|is full"))
     gaps = lines[lines.index("## Evidence gaps") :]
     assert any("the disk\\|is full" in line for line in gaps)
+
+
+def test_what_a_foreign_trace_does_not_say_is_not_recorded() -> None:
+    lines = report(run(source_format="kineto", phase=None, device=None))
+    assert lines[5:7] == ["- Phase: not recorded", "- Device: not recorded"]
