@@ -11,13 +11,14 @@ from .ascend_csv import AscendCsvReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
+from .kineto import KinetoReader
 from .recognise import refusal
 from .rocprof import RocprofReader
 from .source import source_digest
 
 __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 
-_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader(), AscendCsvReader())
+_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader(), AscendCsvReader(), KinetoReader())
 
 READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _KNOWN})
 """Every reader by name, in the order in which :func:`detect_format` asks them."""
