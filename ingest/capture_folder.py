@@ -17,6 +17,7 @@ from . import strict_json
 from .contract import IssueLog
 from .lines import is_blank
 from .run_metadata import Count, RunMetadata
+from .source import source_digest
 from .strict_json import BadRecord
 
 _SHARD = re.compile(r"(?P<family>[a-z_]+)-(?P<number>\d{6,})\.parquet")
@@ -41,6 +42,8 @@ class TerminalRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: str | None = None
     rows: dict[str, Count]
     lost_rows: Count
+    header_sha256: str | None = None
+    """Of the header as the recorder wrote it; None in captures older than this member."""
 
 
 class _Version(msgspec.Struct):
@@ -77,6 +80,7 @@ def open_folder(path: Path, issues: IssueLog) -> CaptureFolder:
     terminal = read_document(path / TERMINAL_NAME, TerminalRecord) if TERMINAL_NAME in names else None
     if terminal is not None:
         _check_reason(path / TERMINAL_NAME, terminal)
+        _check_header(path / HEADER_NAME, terminal)
     return CaptureFolder(path, header, terminal, _shards(path, names, issues))
 
 
@@ -137,6 +141,22 @@ def _check_reason(path: Path, terminal: TerminalRecord) -> None:
     else:
         return
     raise InputRefused(message, source=path, position="field reason", code=code)
+
+
+def _check_header(header: Path, terminal: TerminalRecord) -> None:
+    """Run, contract and identity decide what a capture may claim, so they are those that were recorded."""
+    if terminal.header_sha256 is None:
+        return
+    found = source_digest(header).removeprefix("sha256:")
+    if found != terminal.header_sha256:
+        raise InputRefused(
+            f"its sha256 is {found}, expected {terminal.header_sha256} as {TERMINAL_NAME} says: it is not the header "
+            "that was recorded",
+            source=header,
+            position="whole file",
+            code="header_changed",
+            remedy="copy the whole folder again; what a run asserts cannot be edited afterwards",
+        )
 
 
 def _shards(path: Path, names: list[str], issues: IssueLog) -> dict[str, list[Path]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -27,15 +28,20 @@ def write_bytes(path: Path, content: Any) -> None:
         os.close(descriptor)
         _discard(temporary)
         raise
-    os.close(descriptor)
-    os.rename(temporary, path)
+    try:
+        os.close(descriptor)
+        os.rename(temporary, path)
+    except OSError:
+        _discard(temporary)
+        raise
     sync_folder(path.parent)
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON document as :func:`write_bytes` does."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
-    write_bytes(path, f"{text}\n".encode())
+def write_json(path: Path, document: Mapping[str, Any]) -> str:
+    """Write a JSON document as :func:`write_bytes` does; the sha256 of what was written."""
+    content = (json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n").encode()
+    write_bytes(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def sync_folder(folder: Path) -> None:

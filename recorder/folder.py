@@ -28,8 +28,8 @@ def producer() -> str:
         return f"planewise {__version__}"
 
 
-def claim_folder(folder: Path, run: Mapping[str, Any]) -> None:
-    """Create the folder and write its header, durably.
+def claim_folder(folder: Path, run: Mapping[str, Any]) -> str:
+    """Create the folder and write its header, durably; the header's sha256.
 
     Raises :class:`Conflict` when something is there already, :class:`RecordingError` when it cannot be written.
     """
@@ -38,23 +38,38 @@ def claim_folder(folder: Path, run: Mapping[str, Any]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise _taken(folder)
-        write_json(folder / HEADER_NAME, header)  # Its temporary file is created exclusively: one session claims.
+        # Its temporary file is created exclusively: one session claims.
+        header_sha256 = write_json(folder / HEADER_NAME, header)
         sync_folder(folder.parent)
     except FileExistsError as fault:
         raise _taken(folder) from fault
     except OSError as fault:
-        raise RecordingError(f"cannot write the header: {fault}", source=folder) from fault
+        raise RecordingError(
+            f"cannot write the header: {fault}", source=folder, remedy="choose a folder that can be written"
+        ) from fault
+    return header_sha256
 
 
 def write_terminal(
-    folder: Path, outcome: Outcome, timestamp_ns: int, reason: str | None, rows: Mapping[str, int], lost_rows: int
+    folder: Path,
+    outcome: Outcome,
+    timestamp_ns: int,
+    *,
+    reason: str | None,
+    rows: Mapping[str, int],
+    lost_rows: int,
+    header_sha256: str,
 ) -> None:
-    """Write the terminal record; raises :class:`RecordingError` when it cannot be."""
+    """Write the terminal record; raises :class:`RecordingError` when it cannot be.
+
+    ``header_sha256`` is the digest of the header as it was written, so that an edited one is found out.
+    """
     document: dict[str, Any] = {"format": CAPTURE_FORMAT, "outcome": outcome.value, "timestamp_ns": timestamp_ns}
     if reason is not None:
         document["reason"] = reason
+    document |= {"rows": dict(rows), "lost_rows": lost_rows, "header_sha256": header_sha256}
     try:
-        write_json(folder / TERMINAL_NAME, document | {"rows": dict(rows), "lost_rows": lost_rows})
+        write_json(folder / TERMINAL_NAME, document)
     except OSError as fault:
         raise RecordingError(f"cannot write the terminal record: {fault}", source=folder) from fault
 

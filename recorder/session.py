@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-import weakref
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
-from .errors import ContractError, RecordingError
+from .errors import ContractError, RecordingError, UsageError
 from .faults import warn_once_of
 from .folder import add_attachment, claim_folder, write_terminal
 from .memory_records import MemoryCalls
@@ -38,18 +37,17 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     is warned of it once. Several sessions may be open at a time; none can be copied or pickled.
     """
 
-    def __init__(self, path: Path, run: ProfileRun, run_id: str, options: RecorderOptions) -> None:
+    def __init__(self, path: Path, run: ProfileRun, run_id: str, options: RecorderOptions, header_sha256: str) -> None:
         super().__init__(ShardWriter(path, run_id, options))
         self.path = path
         """The capture folder."""
         self.run_id = run_id
         """Identity of this recording."""
         self._options = options
-        self._warned = False
+        self._header_sha256 = header_sha256
         self._start_clock()
         with self._writer.lock:
             self.root_id = self._started(None, text(run.entrypoint, "entrypoint"), 0, SpanKind.FUNCTION)
-        _LIVE.add(self)
 
     @classmethod
     def open(
@@ -70,8 +68,16 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
         run.validate()
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         folder = Path(path)
-        claim_folder(folder, run.to_json(run_id=identity, timestamp=now.replace("+00:00", "Z")))
-        return cls(folder, run, identity, options or RecorderOptions())
+        header_sha256 = claim_folder(folder, run.to_json(run_id=identity, timestamp=now.replace("+00:00", "Z")))
+        return cls(folder, run, identity, options or RecorderOptions(), header_sha256)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise UsageError(
+            "an open recording cannot be copied or pickled: it holds a lock, a thread and the folder it writes",
+            source=self.path,
+            code="session_not_copyable",
+            remedy="open a session of its own in each process, and hand over its folder",
+        )
 
     def _span(self, span_id: SpanId) -> str:
         if getattr(span_id, "owner", None) is not self._writer:
@@ -104,16 +110,22 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
             return
         if self._options.strict:
             self._writer.check()
-        if not self._warned:
-            self._warned = True
+        if not self._writer.told:
+            self._writer.told = True
             warn_once_of(self._writer.fault, self.path)
 
     def record_attachment(self, source: str | os.PathLike[str], *, title: str, name: str | None = None) -> None:
         """Copy a raw artefact into the capture, under ``attachments/``, and record its size and digest.
 
-        Raises :class:`RecordingError` when it cannot be read or copied; that fault is not sticky.
+        Raises :class:`RecordingError` when it cannot be read or copied; that fault is not sticky. After a sticky fault,
+        and in a forked child, nothing is copied and the row counts as lost.
         """
-        row = add_attachment(self.path, Path(source), title=filled_text(title, "title"), name=name)
+        self._require_open()
+        caption = filled_text(title, "title")
+        if self._writer.fault is None:
+            row = add_attachment(self.path, Path(source), title=caption, name=name)
+        else:
+            row = ("", caption, 0, "")
         self._put("attachments", row)
 
     @property
@@ -189,7 +201,15 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
 
     def _end(self, outcome: Outcome, now: int, reason: str | None) -> None:
         rows = {name: written for name, written in self._writer.rows_written.items() if written}
-        write_terminal(self.path, outcome, now, reason, rows, self._writer.lost_rows)
+        write_terminal(
+            self.path,
+            outcome,
+            now,
+            reason=reason,
+            rows=rows,
+            lost_rows=self._writer.lost_rows,
+            header_sha256=self._header_sha256,
+        )
         self._writer.close()
 
     def __enter__(self) -> TraceSession:
@@ -217,17 +237,15 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
 
     def _fail_with(self, value: BaseException) -> None:
         try:
-            self.finish_failed(f"{type(value).__name__}: {value}".encode(errors="replace").decode())
+            self.finish_failed(_reason(value))
         except RecordingError as fault:
             value.add_note(f"planewise: the capture could not be ended as failed: {fault}")
 
 
-_LIVE: weakref.WeakSet[TraceSession] = weakref.WeakSet()
-
-
-def _abandon_in_child() -> None:
-    for session in list(_LIVE):
-        session._writer.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_in_child)
+def _reason(value: BaseException) -> str:
+    """The text of an exception, which may have none and may hold what UTF-8 has no form for."""
+    try:
+        said = str(value)
+    except Exception:  # noqa: BLE001  The body's own exception passes on, whatever it does when it is asked.
+        said = "it has no text"
+    return f"{type(value).__name__}: {said}".encode(errors="replace").decode()

@@ -7,9 +7,12 @@ Columns are cut out of the flat list by stride when a batch is written; ``run_id
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,6 +29,9 @@ from .planes import Plane
 _ROW_GROUP_ROWS = 128 * 1024
 _TEXT_BYTES = 24  # What a text or list cell is taken to weigh; numbers weigh 8.
 
+_SAMPLED_ROWS = 32
+"""One row in so many is weighed whole, for itself and the others: names may be long, and weighing each row is dear."""
+
 _Batch: TypeAlias = dict[str, list[Any]]
 
 
@@ -35,6 +41,11 @@ def _row_bytes(family: Plane) -> int:
 
 ROW_BYTES = {name: _row_bytes(family) for name, family in FAMILIES.items()}
 """Estimated bytes of one buffered row by family; what the bytes trigger counts."""
+
+
+def _long_text_bytes(row: tuple[Any, ...]) -> int:
+    """What the texts of a row weigh above the estimate of a cell."""
+    return sum(max(len(cell) - _TEXT_BYTES, 0) for cell in row if isinstance(cell, str))
 
 
 def encode_shard(family: Plane, flat: list[Any], run_id: str) -> pa.Buffer:
@@ -85,6 +96,8 @@ class ShardWriter:
     def __init__(self, folder: Path, run_id: str, options: RecorderOptions) -> None:
         self.rows_written = dict.fromkeys(FAMILIES, 0)
         self.fault: BaseException | None = None
+        self.told = False
+        """True once somebody was warned of the fault."""
         self.pid = os.getpid()
         self._lost_rows = 0
         self._folder = folder
@@ -103,13 +116,20 @@ class ShardWriter:
         self._changed = threading.Condition(self.lock)
         self._thread = threading.Thread(target=self._work, name="planewise-recorder", daemon=True)
         self._thread.start()
+        _LIVE.add(self)
 
     def _fresh(self) -> None:
         self._buffers: _Batch = {name: [] for name in FAMILIES}
         self._extend = {name: buffer.extend for name, buffer in self._buffers.items()}
         self._rows = 0
         self._bytes = 0
+        self._weigh_at = 1
         self._oldest: float | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        """True when nothing is written any more."""
+        return self._closed
 
     @property
     def lost_rows(self) -> int:
@@ -128,6 +148,9 @@ class ShardWriter:
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._changed.notify_all()  # The writer starts to wait for flush_seconds.
+        if self._rows >= self._weigh_at:
+            self._bytes += _SAMPLED_ROWS * _long_text_bytes(row)
+            self._weigh_at += _SAMPLED_ROWS
         if self._rows >= self._flush_rows or self._bytes >= self._flush_bytes:
             self._cut()
 
@@ -175,6 +198,7 @@ class ShardWriter:
         self._pending.clear()
         self._fresh()
         self._closed = True
+        self.told = False
         self.fault = RecordingError(
             f"process {os.getpid()} is a fork of the recording one",
             code="forked_child",
@@ -227,3 +251,24 @@ class ShardWriter:
                 self._lost_rows += sum(_row_count(name, flat) for name, flat in lost.items())
             self._pending.clear()
             self._fresh()
+
+
+_LIVE: weakref.WeakSet[ShardWriter] = weakref.WeakSet()
+"""Every writer of this process; its own thread keeps it alive until it is closed."""
+
+
+def _abandon_in_child() -> None:
+    for writer in list(_LIVE):
+        writer.abandon()
+
+
+def _flush_at_exit() -> None:
+    """Put on disk what a program leaves that ends without ending its sessions; nobody is there to hear of a fault."""
+    for writer in list(_LIVE):
+        if not writer.is_closed:
+            with contextlib.suppress(RecordingError):
+                writer.drain()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)
+atexit.register(_flush_at_exit)

@@ -248,3 +248,23 @@ def test_flipped_bytes_never_escape_the_error_family(capture, name):
         except PlanewiseError:
             refused += 1
     assert refused > 10
+
+
+def test_a_header_edited_after_the_recording_is_refused(capture):
+    edit_json(capture / "header.json", lambda d: d["run"].update(device="cuda:0"))
+    found = refusal(capture)
+    assert (found.code, found.position, found.exit_code) == ("header_changed", "whole file", 3)
+    assert found.source.endswith("header.json")
+    assert "cannot be edited afterwards" in str(found)
+
+
+def test_a_terminal_record_without_the_headers_digest_is_read(capture):
+    edit_json(capture / "terminal.json", lambda d: d.pop("header_sha256"))
+    edit_json(capture / "header.json", lambda d: d["run"].update(device="cuda:0"))
+    assert read_planes("capture", capture)["runs"][0]["device"] == "cuda:0"
+
+
+@pytest.mark.parametrize("value", ["", "0" * 64, 5])
+def test_a_digest_that_is_not_the_headers_is_refused(capture, value):
+    edit_json(capture / "terminal.json", lambda d: d.update(header_sha256=value))
+    assert refusal(capture).code == ("wrong_type" if value == 5 else "header_changed")
