@@ -16,6 +16,8 @@ def _col(name: str, type_: object, doc: str, *, null: bool = False, unit: str | 
     return Column(name, type_, doc, nullable=null, unit=unit)
 
 
+_PATTERN = "LIKE pattern, letter case ignored, over"
+
 _DECLARED = (
     Plane(
         "bundles",
@@ -67,6 +69,26 @@ _DECLARED = (
             _col("run_id", STRING, "Run id of the bundle; NULL when it could not be read.", null=True),
             _col("manifest_sha256", STRING, "Digest of the manifest; NULL when verification failed.", null=True),
             _col("message", STRING, "Why deep verification or reading failed; NULL when it held.", null=True),
+        ),
+    ),
+    Plane(
+        "device_classes",
+        "One rule that gives device work its class; the first rule that matches decides. Any row here takes the place"
+        " of all the built-in rules, which device_class_rules shows.",
+        (
+            _col("priority", INT, "Rules are asked in this order, smallest first."),
+            _col("category", STRING, f"{_PATTERN} device_intervals.category; NULL matches all.", null=True),
+            _col("name", STRING, f"{_PATTERN} device_intervals.name; NULL matches all.", null=True),
+            _col("class", STRING, "The class, e.g. compute; views know compute, communication, memcpy and memset."),
+        ),
+    ),
+    Plane(
+        "step_markers",
+        "One rule that tells which spans mark a step. Any row here takes the place of all the built-in rules, which"
+        " step_marker_rules shows.",
+        (
+            _col("name", STRING, f"{_PATTERN} spans.name."),
+            _col("category", STRING, f"{_PATTERN} spans.category; NULL matches all.", null=True),
         ),
     ),
 )

@@ -6,10 +6,9 @@ from typing import Any
 
 from support import IDENTITY, TinyStore
 
-UNSAID = dict.fromkeys(
-    "phase entrypoint timestamp capture_step warmup_steps device timing_mode"
-    " measured_region_device_synchronized terminal_timestamp_ns".split()
-)
+UNSAID: dict[str, Any] = {"phase": None, "entrypoint": None, "timestamp": None, "capture_step": None}
+UNSAID |= {"warmup_steps": None, "device": None, "timing_mode": None, "terminal_timestamp_ns": None}
+UNSAID |= {"measured_region_device_synchronized": None}
 SAID = {"entrypoint": "e", "phase": "infer", "capture_step": 3, "warmup_steps": 1, "device": "cpu"}
 SAID |= {"timing_mode": "host", "measured_region_device_synchronized": False}
 
