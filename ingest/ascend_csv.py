@@ -81,7 +81,7 @@ def _report(path: Path) -> str | None:
 
 
 def _time(text: str) -> int:
-    value = microseconds_to_ns(text)
+    value, _ = microseconds_to_ns(text)
     if value < 0:
         raise NoNumber(f"found the time {text[:40]}, expected 0 or more")
     return value

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..recorder.errors import InputRefused
 from .ascend_csv import AscendCsvReader
+from .ascend_trace import AscendTraceReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
@@ -18,7 +19,14 @@ from .source import source_digest
 
 __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 
-_KNOWN: tuple[Reader, ...] = (CaptureReader(), CandleTraceReader(), RocprofReader(), AscendCsvReader(), KinetoReader())
+_KNOWN: tuple[Reader, ...] = (
+    CaptureReader(),
+    CandleTraceReader(),
+    RocprofReader(),
+    AscendCsvReader(),
+    AscendTraceReader(),
+    KinetoReader(),
+)
 
 READERS: Mapping[str, Reader] = MappingProxyType({reader.name: reader for reader in _KNOWN})
 """Every reader by name, in the order in which :func:`detect_format` asks them."""

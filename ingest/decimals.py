@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 
 from ..recorder.planes import INT64_MAX
 
@@ -22,20 +22,21 @@ class NoNumber(ValueError):
     """The text is no decimal number, or its value does not fit a signed 64-bit integer."""
 
 
-def microseconds_to_ns(text: str) -> int:
-    """Nanoseconds of a decimal number of microseconds; digits below a nanosecond are rounded, half to even.
+def microseconds_to_ns(text: str) -> tuple[int, bool]:
+    """Nanoseconds of a decimal number of microseconds, and whether they are all of it.
 
-    Raises :class:`NoNumber`.
+    Digits below a nanosecond are cut off, toward zero, as in every format with decimal times. Raises
+    :class:`NoNumber`.
     """
     plain = _PLAIN.fullmatch(text)
     if plain and len(plain[2]) <= _INT64_DIGITS - 4:
         value = int(plain[2] + (plain[3] or "").ljust(3, "0"))
-        return -value if plain[1] else value
-    return scaled(text, 1000)[0]
+        return (-value if plain[1] else value), True
+    return scaled(text, 1000, ROUND_DOWN)
 
 
-def scaled(text: str, factor: int) -> tuple[int, bool]:
-    """The whole number nearest to ``text * factor`` (half to even), and whether the product was whole itself.
+def scaled(text: str, factor: int, rounding: str = ROUND_HALF_EVEN) -> tuple[int, bool]:
+    """The whole number nearest to ``text * factor`` (half to even by default), and whether the product was whole.
 
     Raises :class:`NoNumber`.
     """
@@ -45,7 +46,7 @@ def scaled(text: str, factor: int) -> tuple[int, bool]:
         product = _EXACT.multiply(Decimal(text), Decimal(factor))
         if product and product.adjusted() > _INT64_DIGITS:
             raise NoNumber(f"found {text[:40]}, which does not fit 64 bits")
-        whole = product.to_integral_value(ROUND_HALF_EVEN, _EXACT)
+        whole = product.to_integral_value(rounding, _EXACT)
     except InvalidOperation:
         raise NoNumber(f"found {text[:40]}, expected a decimal number") from None
     value = int(whole)

@@ -12,22 +12,23 @@ from planewise.ingest.decimals import NoNumber, microseconds_to_ns, scaled
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected", "exact"),
     [
-        ("1727592872266507.240", 1727592872266507240),
-        ("14.299", 14299),
-        ("0.01", 10),
-        ("7", 7000),
-        ("-1.5", -1500),
-        ("1543.3953857421875", 1543395),
-        ("0.0005", 0),
-        ("0.0015", 2),
-        ("1.5e3", 1500000),
-        ("9223372036854775.807", 2**63 - 1),
+        ("1727592872266507.240", 1727592872266507240, True),
+        ("14.299", 14299, True),
+        ("0.01", 10, True),
+        ("7", 7000, True),
+        ("-1.5", -1500, True),
+        ("1543.3953857421875", 1543395, False),
+        ("0.0019", 1, False),
+        ("-0.0019", -1, False),
+        ("0.0020", 2, True),
+        ("1.5e3", 1500000, True),
+        ("9223372036854775.807", 2**63 - 1, True),
     ],
 )
-def test_microseconds_come_out_as_whole_nanoseconds_rounded_half_to_even(text, expected):
-    assert microseconds_to_ns(text) == expected
+def test_microseconds_come_out_as_whole_nanoseconds_cut_toward_zero(text, expected, exact):
+    assert microseconds_to_ns(text) == (expected, exact)
 
 
 @pytest.mark.parametrize("text", ["", "nan", "1e999", "1e99", "0x1", "1_0", "9223372036854775.808", " 1", "1" * 500])
@@ -42,5 +43,6 @@ def test_megabytes_are_whole_bytes_exactly_or_said_not_to_be():
 
 
 @given(st.decimals(-(10**15), 10**15, allow_nan=False, places=6))
-def test_any_decimal_is_rounded_as_decimal_arithmetic_rounds_it(value: Decimal):
-    assert microseconds_to_ns(format(value, "f")) == int((value * 1000).to_integral_value())
+def test_any_decimal_is_cut_and_rounded_as_decimal_arithmetic_does(value: Decimal):
+    assert microseconds_to_ns(format(value, "f"))[0] == int(value * 1000)
+    assert scaled(format(value, "f"), 1000)[0] == int((value * 1000).to_integral_value())
