@@ -29,7 +29,7 @@ from .planes import Plane
 _ROW_GROUP_ROWS = 128 * 1024
 _TEXT_BYTES = 24  # What a text or list cell is taken to weigh; numbers weigh 8.
 
-_SAMPLED_ROWS = 32
+_SAMPLED_ROWS = 64
 """One row in so many is weighed whole, for itself and the others: names may be long, and weighing each row is dear."""
 
 _Batch: TypeAlias = dict[str, list[Any]]
@@ -45,7 +45,8 @@ ROW_BYTES = {name: _row_bytes(family) for name, family in FAMILIES.items()}
 
 def _long_text_bytes(row: tuple[Any, ...]) -> int:
     """What the texts of a row weigh above the estimate of a cell."""
-    return sum(max(len(cell) - _TEXT_BYTES, 0) for cell in row if isinstance(cell, str))
+    long = [len(cell) for cell in row if type(cell) is str and len(cell) > _TEXT_BYTES]
+    return sum(long) - _TEXT_BYTES * len(long)
 
 
 def encode_shard(family: Plane, flat: list[Any], run_id: str) -> pa.Buffer:
@@ -123,7 +124,7 @@ class ShardWriter:
         self._extend = {name: buffer.extend for name, buffer in self._buffers.items()}
         self._rows = 0
         self._bytes = 0
-        self._weigh_at = 1
+        self._look_at = 1
         self._oldest: float | None = None
 
     @property
@@ -148,9 +149,14 @@ class ShardWriter:
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._changed.notify_all()  # The writer starts to wait for flush_seconds.
-        if self._rows >= self._weigh_at:
+        if self._rows >= self._look_at or self._bytes >= self._flush_bytes:
+            self._look(row)
+
+    def _look(self, row: tuple[Any, ...]) -> None:
+        """Weigh a row whole, and hand the rows over when a limit is reached. Holds the lock."""
+        if self._rows >= self._look_at:
             self._bytes += _SAMPLED_ROWS * _long_text_bytes(row)
-            self._weigh_at += _SAMPLED_ROWS
+            self._look_at = min(self._rows + _SAMPLED_ROWS, self._flush_rows)
         if self._rows >= self._flush_rows or self._bytes >= self._flush_bytes:
             self._cut()
 
