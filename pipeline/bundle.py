@@ -100,18 +100,24 @@ def second_pass(path: str | Path, receipt: Receipt, consumed: Iterable[str]) -> 
 
 
 def verify_semantic(path: str | Path) -> Receipt:
-    """Verify deeply, rebuild the evidence from the bundle's planes and require it to equal the published one.
+    """Verify deeply, rebuild evidence and report from the bundle's planes, and require both to be the published ones.
 
-    Equal means equal as JSON values, with nothing ignored. Raises :class:`VerificationFailed` as
-    :func:`verify_bundle` does, and :class:`CheckFailed` when the evidence differs or was made by other views.
+    Evidence is equal when it is equal as JSON values, the report when it is equal byte for byte; nothing is ignored.
+    It covers what is derived from the planes. That the planes say what the source said it does not check, nor what
+    the attachments hold beyond their digests.
+
+    Raises :class:`VerificationFailed` as :func:`verify_bundle` does, and :class:`CheckFailed` when something differs
+    or was made by other views.
     """
     from .load import rebuild_packet  # Loads DuckDB, which plain verification does without.
+    from .report import render_report
 
     root = Path(path)
     receipt = verify_bundle(root)
     published = _read_evidence(root)
+    report = _read(root, "report.md")
     rebuilt = rebuild_packet(root)
-    second_pass(root, receipt, ["evidence.json"])
+    second_pass(root, receipt, [file.path for file in read_manifest(root)[0].files if _is_derived(file.path)])
     made_by, these = published.get("views_digest"), rebuilt.get("views_digest")
     if made_by != these:
         raise CheckFailed(
@@ -130,6 +136,8 @@ def verify_semantic(path: str | Path) -> Receipt:
             source=root,
             code="evidence_differs",
         )
+    if report != render_report(rebuilt).encode():
+        raise CheckFailed("report.md is not the report of the evidence", source=root, code="report_differs")
     return receipt
 
 
@@ -179,10 +187,21 @@ def _match_file(root: Path, declared: DeclaredFile) -> None:
         raise _failed(root, f"{declared.path!r} has another sha256 than declared", "hash_mismatch")
 
 
+def _is_derived(path: str) -> bool:
+    return path in ("evidence.json", "report.md") or path.startswith("planes/")
+
+
+def _read(root: Path, name: str) -> bytes:
+    try:
+        return (root / name).read_bytes()
+    except OSError as error:
+        raise CheckFailed(f"{name} cannot be read: {error.strerror}", source=root, code="no_evidence") from error
+
+
 def _read_evidence(root: Path) -> dict[str, Any]:
     try:
-        value = json.loads((root / "evidence.json").read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        value = json.loads(_read(root, "evidence.json"))
+    except (ValueError, RecursionError) as error:
         raise CheckFailed(f"evidence.json cannot be read: {error}", source=root, code="no_evidence") from error
     if not isinstance(value, dict):
         raise CheckFailed("evidence.json is no JSON object", source=root, code="no_evidence")

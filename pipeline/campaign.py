@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from ..recorder.errors import InputRefused, PlanewiseError
+from ..recorder.errors import PlanewiseError, UsageError
 from ..recorder.planes import PLANES
 from .bundle import Receipt, verify_bundle
 from .campaign_manifest import Campaign, PlannedCapture, PlannedComparison, load_campaign
+from .read_bundle import Verify, load_bundle
 from .tables import TABLES
 from .views import create_input_tables, create_views
 
@@ -30,15 +30,14 @@ __all__ = [
     "check_campaign",
     "insert_rows",
     "load_campaign",
-    "read_run",
     "status_of",
 ]
 
 STATUS_SCHEMA = "planewise/campaign-status/1"
 
-Verify = Callable[[Path], Receipt]
+FindBundle = Callable[[str], Path | None]
+"""Where a run id is published; None when it is nowhere."""
 
-_RUNS = "planes/runs.parquet"
 _STATUS = """
     SELECT capture_step, bundle, state, run_id, manifest_sha256, message, planned_run_id
     FROM campaign_status ORDER BY capture_step, position
@@ -64,16 +63,16 @@ def campaign_status(
     campaign: Campaign,
     *,
     base_dir: Path | None = None,
-    store_bundles: Mapping[str, Path] | None = None,
+    find_bundle: FindBundle | None = None,
     verify: Verify = verify_bundle,
 ) -> dict[str, Any]:
     """The ``planewise/campaign-status/1`` document of a campaign.
 
     Every planned bundle is verified deeply; nothing is written. Bundle paths resolve against ``base_dir`` (default:
-    the manifest's folder), planned run ids through ``store_bundles`` (run id -> folder); a run id that is not in it is
-    missing. An interrupted run has state ``failed_run`` with the reason ``interrupted: no terminal record``.
+    the manifest's folder), planned run ids through ``find_bundle`` (run id -> folder; None: the run is missing). An
+    interrupted run has state ``failed_run`` with the reason ``interrupted: no terminal record``.
     """
-    checks = check_campaign(campaign, base_dir=base_dir, store_bundles=store_bundles, verify=verify)
+    checks = check_campaign(campaign, base_dir=base_dir, find_bundle=find_bundle, verify=verify)
     return status_of(campaign, checks)
 
 
@@ -81,17 +80,18 @@ def check_campaign(
     campaign: Campaign,
     *,
     base_dir: Path | None = None,
-    store_bundles: Mapping[str, Path] | None = None,
+    find_bundle: FindBundle | None = None,
     verify: Verify = verify_bundle,
 ) -> list[CheckedBundle]:
     """Verify and read every planned bundle, in the order of the manifest; a bad bundle is a message, never an error.
 
-    Two bundles that hold different runs of one run id cannot both be told apart by it: the later one fails.
+    Two bundles that hold different runs of one run id cannot both be told apart by it: the later one fails. Raises
+    :class:`UsageError` for a planned run id without ``find_bundle``.
     """
     checks: list[CheckedBundle] = []
     seen: dict[str, CheckedBundle] = {}
     for planned in campaign.planned:
-        bundle, path = _locate(planned, base_dir or campaign.base_dir, store_bundles or {})
+        bundle, path = _locate(planned, base_dir or campaign.base_dir, find_bundle)
         check = CheckedBundle(bundle, None) if path is None else check_bundle(bundle, path, verify)
         if check.receipt is not None:
             first = seen.setdefault(check.receipt.run_id, check)
@@ -104,33 +104,12 @@ def check_campaign(
 
 
 def check_bundle(bundle: str, path: Path, verify: Verify = verify_bundle) -> CheckedBundle:
-    """Verify one bundle deeply and read its runs plane; what fails is told in ``message``."""
+    """Verify one bundle deeply and read it; what fails is told in ``message``."""
     try:
-        receipt = verify(path)
-        run = read_run(path, receipt)
+        loaded = load_bundle(path, verify)
     except (PlanewiseError, OSError) as error:
         return CheckedBundle(bundle, path, message=str(error))
-    return CheckedBundle(bundle, path, receipt, run)
-
-
-def read_run(path: Path, receipt: Receipt) -> Any:
-    """The one row of a verified bundle's runs plane, as an Arrow table of that plane.
-
-    Raises :class:`InputRefused` when the plane cannot be read or holds another run than the receipt names.
-    """
-    schema = PLANES["runs"].schema
-    try:
-        table = pq.read_table(path / _RUNS, columns=list(schema.names), partitioning=None)
-        # By value: Arrow cannot cast an absent struct whose members may not be absent.
-        run = pa.Table.from_pylist(table.to_pylist(), schema=schema)
-    except (OSError, TypeError, ValueError, pa.ArrowException) as error:
-        raise InputRefused(f"the runs plane cannot be read: {error}", source=path, code="unreadable_run") from error
-    found = run.column("run_id").to_pylist()
-    if found != [receipt.run_id]:
-        raise InputRefused(
-            f"the runs plane holds {found}, the manifest names run {receipt.run_id!r}", source=path, code="other_run"
-        )
-    return run
+    return CheckedBundle(bundle, path, loaded.receipt, loaded.run)
 
 
 def status_of(campaign: Campaign, checks: Iterable[CheckedBundle]) -> dict[str, Any]:
@@ -158,9 +137,14 @@ def insert_rows(con: duckdb.DuckDBPyConnection, table: str, rows: Any) -> None:
     con.unregister("_new_rows")
 
 
-def _locate(planned: PlannedCapture, base_dir: Path, known: Mapping[str, Path]) -> tuple[str, Path | None]:
+def _locate(planned: PlannedCapture, base_dir: Path, find_bundle: FindBundle | None) -> tuple[str, Path | None]:
     if planned.run_id is not None:
-        path = known.get(planned.run_id)
+        if find_bundle is None:
+            raise UsageError(
+                f"the manifest plans the run id {planned.run_id!r}, which only a store can find",
+                remedy="name the store with --store",
+            )
+        path = find_bundle(planned.run_id)
         return ("" if path is None else str(path)), path
     path = base_dir / str(planned.bundle)
     return str(planned.bundle), path if os.path.exists(path) else None

@@ -12,8 +12,9 @@ import duckdb
 from ..recorder.errors import InputRefused, UsageError
 from .bootstrap import Interval, paired_interval, unpaired_interval
 from .bundle import Receipt, second_pass, verify_bundle
-from .campaign import insert_rows, read_run
+from .campaign import insert_rows
 from .loose import bundle_connection
+from .read_bundle import load_bundle
 
 COMPARISON_SCHEMA = "planewise/comparison/1"
 METRIC = "outer_wall_time_ns"
@@ -58,13 +59,12 @@ def compare_bundles(
     VerificationFailed
         A bundle is not what its manifest says; there is no report then (protocol 10.1).
     InputRefused
-        A bundle's planes cannot be read, or two different bundles hold one run id.
+        A bundle cannot be read as one run, or two different bundles hold one run id.
     """
     receipts: dict[Path, Receipt] = {}
     for path in [Path(path).resolve() for path in (*baseline, *candidate)]:
         if path not in receipts:
-            receipts[path] = verify(path)
-            read_run(path, receipts[path])
+            receipts[path] = load_bundle(path, verify).receipt
     con = bundle_connection(_one_per_run(receipts), only=_VIEWS)
     try:
         cohorts = [[_member(receipts[Path(path).resolve()]) for path in paths] for paths in (baseline, candidate)]
@@ -72,9 +72,8 @@ def compare_bundles(
         document = compare_cohorts(con, "comparison")
     finally:
         con.close()
-    if verify is verify_bundle:
-        for path, receipt in receipts.items():
-            second_pass(path, receipt, [name for name in _CONSUMED if (path / name).exists()])
+    for path, receipt in receipts.items():
+        second_pass(path, receipt, [name for name in _CONSUMED if (path / name).exists()])
     return document
 
 
@@ -111,25 +110,6 @@ def load_cohorts(
         con.execute(f"DELETE FROM {table} WHERE comparison_id = ?", [comparison_id])
     insert_rows(con, "comparisons", [{"comparison_id": comparison_id}])
     insert_rows(con, "cohort_members", rows)
-
-
-def members_where(con: duckdb.DuckDBPyConnection, where: str) -> list[str]:
-    """Run ids of the view ``runs`` that a SQL predicate selects, in ascending order.
-
-    The text can only be one expression: it is handed to DuckDB as the filter of a relation, never pasted into a
-    statement. What it may reach is the connection's matter; give a read-only one for text from elsewhere. Raises
-    :class:`UsageError` with DuckDB's message when it is no such predicate.
-    """
-    try:
-        chosen = con.table("runs").filter(where).project("run_id").order("run_id").fetchall()
-    except duckdb.Error as error:
-        raise UsageError(
-            f"the predicate cannot be used: {str(error).strip()}",
-            source=where,
-            code="bad_predicate",
-            remedy="give one SQL condition over the columns of the view runs",
-        ) from error
-    return [run_id for (run_id,) in chosen]
 
 
 def compare_cohorts(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:

@@ -9,21 +9,20 @@ sum that does not is a decimal string, and byte-nanoseconds are one always.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
 import duckdb
-import msgspec
 
 from ..recorder.errors import PlanewiseError
 from . import evidence_claims as claims
 from . import evidence_parts as parts
 from .evidence_rows import QUERIES, RUNS, Row, RunRows
+from .packet import SCHEMA, encode_packet
 from .views import views_digest
 
-SCHEMA = "planewise/evidence/1"
-"""Format of an evidence packet."""
+__all__ = ["SCHEMA", "build_packets", "encode_packet"]
 
 
 def build_packets(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -54,11 +53,6 @@ def build_packets(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, dict[st
             else:
                 yield run_id, packet
     _raise_first(refused)
-
-
-def encode_packet(packet: Mapping[str, Any]) -> bytes:
-    """The bytes of evidence.json: pretty-printed in the packet's own key order, with a final newline."""
-    return msgspec.json.format(msgspec.json.encode(packet), indent=1) + b"\n"
 
 
 def _packet(run: Row, rows: parts.Rows, digest: str) -> dict[str, Any]:

@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import msgspec
 
 from ..ingest.base import detect_format
 from ..ingest.planes_writer import write_planes
 from ..recorder.errors import InputRefused
-from .bundle import Receipt, verify_bundle
-from .evidence import build_packets
-from .load import load_runs
+from .bundle import Receipt, second_pass
+from .load import load_runs, only_packet
 from .loose import bundle_connection
+from .read_bundle import load_bundle
 
 
 @dataclass(frozen=True)
 class OpenInput:
-    """One resolved input: a connection with every view over its single run, its evidence, and where it came from."""
+    """One resolved input: its evidence, where it came from, and every view over its single run."""
 
-    con: duckdb.DuckDBPyConnection
     packet: dict[str, Any]
     description: dict[str, Any]
+    connect: Callable[[], duckdb.DuckDBPyConnection]
+
+    @cached_property
+    def con(self) -> duckdb.DuckDBPyConnection:
+        """The connection with every view; it is made when a question goes beyond the evidence."""
+        return self.connect()
 
     @property
     def run_id(self) -> str:
@@ -39,29 +44,48 @@ class OpenInput:
 def open_input(path: Path) -> Iterator[OpenInput]:
     """Open one input for reading; a bundle is deeply verified first, a raw trace is read into a temporary folder.
 
+    Planes of a bundle that were read are hashed once more at the end.
+
     Raises
     ------
     InputRefused
-        The path does not exist, is a folder of loose evidence without a manifest, or its reader refuses it.
+        The path does not exist, is a folder of loose evidence without a manifest, or its reader refuses it; or the
+        bundle's evidence is no packet, or its parts are of different runs.
     VerificationFailed
-        The bundle is not what its manifest says.
+        The bundle is not what its manifest says, or changed while it was read.
     """
     if not path.exists():
         raise InputRefused("no such file or folder", source=path, code="not_found")
     bundle = _bundle_of(path)
-    if bundle is not None:
-        receipt = verify_bundle(bundle)
-        packet = msgspec.json.decode((bundle / "evidence.json").read_bytes())
-        with bundle_connection([bundle]) as con:
-            yield OpenInput(con, packet, _describe(path, bundle, receipt))
-        return
-    with tempfile.TemporaryDirectory(prefix="planewise-") as folder:
-        reader = detect_format(path)
-        write_planes(reader.read(path), Path(folder))
-        with duckdb.connect() as con:
-            load_runs(con, [Path(folder)])
-            [(_, packet)] = list(build_packets(con))
-            yield OpenInput(con, packet, _describe(path, None, None))
+    with ExitStack() as stack:
+        yield _open_trace(stack, path) if bundle is None else _open_bundle(stack, path, bundle)
+
+
+def _open_bundle(stack: ExitStack, path: Path, bundle: Path) -> OpenInput:
+    loaded = load_bundle(bundle)
+
+    def connect() -> duckdb.DuckDBPyConnection:
+        planes = [f"planes/{file.name}" for file in (bundle / "planes").iterdir()]
+        stack.push(partial(_check_again, bundle, loaded.receipt, planes))
+        return stack.enter_context(bundle_connection([bundle]))
+
+    return OpenInput(loaded.packet, _describe(path, bundle, loaded.receipt), connect)
+
+
+def _check_again(
+    bundle: Path, receipt: Receipt, planes: list[str], kind: type[BaseException] | None, *_: object
+) -> None:
+    if kind is None:
+        second_pass(bundle, receipt, planes)
+
+
+def _open_trace(stack: ExitStack, path: Path) -> OpenInput:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="planewise-")))
+    reader = detect_format(path)
+    write_planes(reader.read(path), folder)
+    con = stack.enter_context(duckdb.connect())
+    load_runs(con, [folder])
+    return OpenInput(only_packet(con, path), _describe(path, None, None), lambda: con)
 
 
 def _bundle_of(path: Path) -> Path | None:

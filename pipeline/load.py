@@ -60,11 +60,16 @@ def rebuild_packet(folder: Path) -> dict[str, Any]:
     with duckdb.connect() as con:
         try:
             load_runs(con, [folder])
-            packets = list(build_packets(con))
+            return only_packet(con, folder)
         except duckdb.Error as error:
             raise InputRefused(
                 f"the planes cannot be read: {str(error).strip()}", source=folder, code="unreadable_run"
             ) from error
+
+
+def only_packet(con: duckdb.DuckDBPyConnection, source: Path) -> dict[str, Any]:
+    """The evidence packet of the one run in ``con``; raises :class:`InputRefused` unless there is exactly one."""
+    packets = [packet for _, packet in build_packets(con)]
     if len(packets) != 1:
-        raise InputRefused(f"found {len(packets)} runs, expected one", source=folder, code="not_one_run")
-    return packets[0][1]
+        raise InputRefused(f"found {len(packets)} runs, expected one", source=source, code="not_one_run")
+    return packets[0]

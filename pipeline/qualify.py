@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Any
 import duckdb
 
 from ..recorder.errors import PlanewiseError
-from .evidence import build_packets, encode_packet
+from .evidence import build_packets
 from .fsio import write_atomic
 from .load import load_runs
+from .packet import decode_packet, encode_packet
 from .report import render_report
 from .store import RunFolder, Store, run_key
 from .views import views_digest
@@ -71,9 +71,9 @@ def qualify_by_key(store: Store, *, progress: Progress | None = None) -> dict[st
 def current_evidence(folder: Path) -> dict[str, Any] | None:
     """The evidence packet of a run folder; None when there is none, or it was made by other views."""
     try:
-        packet = json.loads((folder / "evidence.json").read_bytes())
+        packet = decode_packet((folder / "evidence.json").read_bytes(), folder)
         current = packet["views_digest"] == views_digest() and (folder / "report.md").is_file()
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, PlanewiseError):
         return None
     return packet if current else None
 

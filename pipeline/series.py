@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from ..recorder.errors import InputRefused, UsageError
-from .bundle import Receipt, second_pass, verify_bundle
-from .campaign import Campaign, Verify, campaign_status, read_run
+from .bundle import second_pass, verify_bundle
+from .campaign import Campaign, FindBundle, campaign_status
 from .loose import bundle_connection
+from .read_bundle import Verify, load_bundle
 
 SERIES_SCHEMA = "planewise/series/1"
 
@@ -44,33 +45,29 @@ def series_of_bundles(
     VerificationFailed
         A bundle is not what its manifest says.
     InputRefused
-        In input order: another entrypoint or phase than the first bundle, or a capture step or run id seen before.
+        A bundle cannot be read as one run. Then, in input order: another entrypoint or phase than the first bundle, or
+        a capture step or run id seen before.
     """
     if not bundles:
         raise UsageError("a series needs at least one bundle", code="no_bundles", remedy="name some bundles")
-    receipts: list[tuple[Path, Receipt]] = []
-    runs = []
-    for bundle in bundles:
-        receipt = verify(Path(bundle))
-        receipts.append((Path(bundle), receipt))
-        runs.append(read_run(Path(bundle), receipt).to_pylist()[0])
+    loaded = [load_bundle(bundle, verify) for bundle in bundles]
+    runs = [item.run.to_pylist()[0] for item in loaded]
     _check_runs(bundles, runs)
-    con = bundle_connection([Path(bundle) for bundle in bundles], only=_VIEWS)
+    con = bundle_connection([item.path for item in loaded], only=_VIEWS)
     try:
         points = _points(con, label_prefix or "")
     finally:
         con.close()
-    if verify is verify_bundle:
-        for path, receipt in receipts:
-            second_pass(path, receipt, [name for name in _CONSUMED if (path / name).exists()])
+    for item in loaded:
+        second_pass(item.path, item.receipt, [name for name in _CONSUMED if (item.path / name).exists()])
     inputs = [
         {
             "capture_step": run["capture_step"],
             "run_id": run["run_id"],
             "bundle": str(bundle),
-            "manifest_sha256": receipt.manifest_sha256,
+            "manifest_sha256": item.receipt.manifest_sha256,
         }
-        for bundle, run, (_, receipt) in zip(bundles, runs, receipts, strict=True)
+        for bundle, run, item in zip(bundles, runs, loaded, strict=True)
     ]
     return {
         "schema": SERIES_SCHEMA,
@@ -86,7 +83,7 @@ def series_of_campaign(
     campaign: Campaign,
     *,
     base_dir: Path | None = None,
-    store_bundles: Mapping[str, Path] | None = None,
+    find_bundle: FindBundle | None = None,
     label_prefix: str | None = None,
     verify: Verify = verify_bundle,
 ) -> dict[str, Any]:
@@ -95,7 +92,7 @@ def series_of_campaign(
     Raises :class:`InputRefused` unless every planned capture is published, listing step, bundle and state of those
     that are not (protocol 13.2), and what :func:`series_of_bundles` raises.
     """
-    status = campaign_status(campaign, base_dir=base_dir, store_bundles=store_bundles, verify=verify)
+    status = campaign_status(campaign, base_dir=base_dir, find_bundle=find_bundle, verify=verify)
     unpublished = [row for row in status["captures"] if row["state"]["state"] != "published"]
     if unpublished:
         listed = "; ".join(

@@ -17,13 +17,17 @@ COLUMNS = ("bundle", "verified", "run_id", "files_verified", "bytes_verified", "
 
 @click.command()
 @click.argument("bundles", metavar="BUNDLE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--semantic", is_flag=True, help="Also rebuild the evidence from the planes and require it to be equal.")
+@click.option(
+    "--semantic", is_flag=True, help="Also rebuild evidence and report from the planes and require them to be equal."
+)
 @format_option()
 @output_option
 def verify(bundles: tuple[Path, ...], semantic: bool, output_format: OutputFormat, output: Path | None) -> int:
     """Check that bundles are exactly what their manifests say, byte for byte.
 
-    Verification is point-in-time and says nothing about the meaning of the files; --semantic does.
+    Verification is point-in-time and says nothing about the meaning of the files. --semantic adds that evidence.json
+    and report.md are what this planewise derives from the planes; evidence made by other views is named as such. It
+    does not check that the planes say what the source said, nor what the attachments mean.
 
     \b
     Example: planewise verify /data/store/bundles/* --semantic

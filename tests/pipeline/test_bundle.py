@@ -227,6 +227,17 @@ def test_a_bundle_without_readable_evidence_fails_the_semantic_check(tmp_path: P
         verify_semantic(bundle)
 
 
+@pytest.mark.parametrize("content", [None, "# another report\n"])
+def test_a_report_that_the_evidence_does_not_give_fails_the_semantic_check(tmp_path: Path, content: str | None) -> None:
+    bundle = published(tmp_path)
+    (bundle / "report.md").unlink()
+    if content is not None:
+        (bundle / "report.md").write_text(content)
+    seal(bundle)
+    with pytest.raises(CheckFailed, match=r"report\.md"):
+        verify_semantic(bundle)
+
+
 def test_a_manifest_that_names_another_run_fails_the_semantic_check(tmp_path: Path) -> None:
     bundle = published(tmp_path)
     write_manifest(bundle, "r2")
