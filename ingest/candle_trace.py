@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..recorder.errors import InputRefused
 from .contract import PlaneBatch
-from .lines import is_blank, peek, read_blocks
+from .lines import check_encoding, is_blank, peek, plain_text, read_blocks
 from .run_metadata import run_batch
 from .source import source_digest
 from .trace_events import SCHEMAS, Terminal
@@ -33,7 +33,7 @@ class CandleTraceReader:
         """True for a file whose first line is, as far as it can be seen, a record with a ``kind``."""
         if not path.is_file():
             return False
-        head = peek(path, _PEEK)
+        head = plain_text(peek(path, _PEEK))
         return bool(_SCHEMA.match(head) or (_RECORD.match(head) and b'"traceEvents"' not in head))
 
     def read(self, path: Path) -> Iterator[PlaneBatch]:
@@ -45,6 +45,7 @@ class CandleTraceReader:
         path = Path(path)
         if path.is_dir():
             raise InputRefused("is a folder, expected a trace file", source=path, code="not_a_file")
+        check_encoding(path)
         scan = TraceScan(path)
         for block in read_blocks(path):
             yield from scan.feed(block)
@@ -54,6 +55,8 @@ class CandleTraceReader:
 def _finish(scan: TraceScan) -> Iterator[PlaneBatch]:
     """The rules about the whole stream, in the order of protocol 1.3 (7 to 13), then the joined planes."""
     meta, terminal = scan.meta, scan.terminal
+    if meta is None and not scan.record_count:
+        raise _nothing(scan.path)
     if meta is None:
         raise _whole(scan, "meta_missing", "found no meta record, expected one as the first record")
     if terminal is None:
@@ -86,6 +89,21 @@ def _check_terminal(scan: TraceScan, terminal: Terminal) -> None:
             f"terminal timestamp_ns is {terminal.timestamp_ns}, expected at least {scan.latest_ns}, the latest evidence"
         )
         raise _whole(scan, "terminal_precedes_evidence", message)
+
+
+def _nothing(path: Path) -> InputRefused:
+    size = path.stat().st_size
+    if size == 0:
+        found = "the file is empty"
+    else:
+        found = "holds only blank lines" if peek(path, 1) else f"the compressed file ({size} bytes) is empty"
+    return InputRefused(
+        f"{found}, expected a meta record as the first line",
+        source=path,
+        position="line 1",
+        code="meta_missing",
+        remedy="copy it again; if the original is empty too, nothing was recorded: record the run again",
+    )
 
 
 def _whole(scan: TraceScan, code: str, message: str) -> InputRefused:

@@ -49,12 +49,57 @@ def open_bytes(path: Path) -> IO[bytes]:
 
 
 def peek(path: Path, size: int) -> bytes:
-    """The first bytes of the decompressed content; empty when it cannot be read."""
+    """The first bytes of the decompressed content, as many as a damaged file gives; empty when it cannot be read."""
+    found = b""
     try:
         with open_bytes(path) as stream:
-            return stream.read(size)
+            while len(found) < size and (part := stream.read1(size - len(found))):  # type: ignore[attr-defined]
+                found += part
     except (OSError, EOFError, zlib.error):
-        return b""
+        pass
+    return found
+
+
+def text_encoding(head: bytes) -> str | None:
+    """The codec of a text that begins like this, where it is not plain UTF-8: by its mark or its zero bytes."""
+    for mark, codec in _MARKS:
+        if head.startswith(mark):
+            return codec
+    if len(head) >= 4 and head[0] and not head[1] and head[2]:
+        return "utf-16-le"
+    return "utf-16-be" if len(head) >= 4 and not head[0] and head[1] and not head[2] else None
+
+
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+def plain_text(head: bytes) -> bytes:
+    """The first bytes of a text as plain UTF-8, so that a format is told in any encoding."""
+    codec = text_encoding(head)
+    return head if codec is None else head.decode(codec, errors="ignore").encode()
+
+
+def check_encoding(path: Path) -> None:
+    """Refuse a text that is not plain UTF-8, before every line of it is."""
+    codec = text_encoding(peek(path, 4))
+    if codec is None:
+        return
+    if codec == "utf-8-sig":
+        found, code = "begins with a UTF-8 byte order mark (EF BB BF)", "byte_order_mark"
+        remedy = "remove its first three bytes: tail -c +4 FILE > NEW"
+    else:
+        name = codec.removesuffix("-le").removesuffix("-be").upper()
+        found, code = f"is {name} text", "not_utf8"
+        remedy = f"convert it: iconv -f {codec.upper()} -t UTF-8 FILE > NEW"
+    raise InputRefused(
+        f"{found}, expected UTF-8 without a byte order mark", source=path, position="byte 0", code=code, remedy=remedy
+    )
 
 
 def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
@@ -66,7 +111,11 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
                 block = Block(line, data)
                 line += block.line_count
                 yield block
-    except (OSError, EOFError, zlib.error) as error:
+    except EOFError as error:
+        raise _damaged(path, line, "the gzip stream is truncated: it ends before its end mark") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise _damaged(path, line, f"the gzip stream is damaged: {error}") from error
+    except OSError as error:
         raise InputRefused(
             f"cannot be read: {error}", source=path, position=f"line {line} or later", code="unreadable"
         ) from error
@@ -75,6 +124,11 @@ def read_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
             f"a line is longer than {MAX_LINE_BYTES} bytes", source=path, position=f"line {line} or later",
             code="line_too_long",
         ) from error  # fmt: skip
+
+
+def _damaged(path: Path, line: int, message: str) -> InputRefused:
+    remedy = "copy it again; if the original is damaged too, record the run again"
+    return InputRefused(message, source=path, position=f"line {line} or later", code="damaged_stream", remedy=remedy)
 
 
 class _LineTooLong(Exception):

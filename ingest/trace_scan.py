@@ -57,6 +57,11 @@ class TraceScan:
         return max(self._latest_ns, self.spans.latest_ns)
 
     @property
+    def record_count(self) -> int:
+        """Number of records so far; blank lines are none."""
+        return self._records
+
+    @property
     def reason(self) -> str | None:
         """The terminal's reason; None when it has none."""
         reason = None if self.terminal is None else self.terminal.reason

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from planewise.ingest.base import READERS
 from planewise.recorder.errors import IncompatibleInput, InputRefused
 
 from .conftest import META, TERMINAL, read_planes
@@ -259,12 +260,62 @@ def test_lines_are_counted_over_blocks(trace, monkeypatch):
     assert trace.refusal(META, OP, START).position == "line 3"
 
 
-def test_truncated_gzip_is_refused(trace, every_kind):
-    path = trace.path
-    path.write_bytes(gzip.compress(every_kind.read_bytes())[:-20])
+def refused_content(path, content):
+    """How content that its own reader was asked to read is refused; every such refusal says what to do."""
+    path.write_bytes(content)
     with pytest.raises(InputRefused) as caught:
         read_planes("candle-trace", path)
-    assert caught.value.code == "unreadable"
+    assert caught.value.source == str(path)
+    assert caught.value.remedy
+    return caught.value
+
+
+@pytest.mark.parametrize("cut", [1, 8, 20, 200])
+def test_truncated_gzip_is_told_as_such_and_found_by_what_is_left_of_it(trace, every_kind, cut):
+    found = refused_content(trace.path, gzip.compress(every_kind.read_bytes())[:-cut])
+    assert_refused(found, "damaged_stream", "line 1 or later", "truncated")
+    assert "copy it again" in str(found)
+    assert READERS["candle-trace"].detect(trace.path)
+
+
+def test_a_flipped_bit_in_gzip_is_told_as_damage(trace, every_kind):
+    content = bytearray(gzip.compress(every_kind.read_bytes()))
+    content[-5] ^= 1  # In the checksum, so that every byte decompresses.
+    assert_refused(refused_content(trace.path, bytes(content)), "damaged_stream", "line 1 or later", "damaged")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "the file is empty"),
+        (b"\n \n", "holds only blank lines"),
+        (gzip.compress(b"", mtime=0), "the compressed file (20 bytes) is empty"),
+    ],
+)
+def test_a_file_without_a_record_says_in_what_way_it_is_empty(trace, content, said):
+    found = refused_content(trace.path, content)
+    assert_refused(found, "meta_missing", "line 1", said, "expected a meta record")
+    assert "nothing was recorded" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("codec", "code", "said", "remedy"),
+    [
+        ("utf-8-sig", "byte_order_mark", "begins with a UTF-8 byte order mark", "tail -c +4"),
+        ("utf-16", "not_utf8", "is UTF-16 text", "iconv -f UTF-16 -t UTF-8"),
+        ("utf-16-le", "not_utf8", "is UTF-16 text", "iconv -f UTF-16-LE"),
+        ("utf-16-be", "not_utf8", "is UTF-16 text", "iconv -f UTF-16-BE"),
+        ("utf-32", "not_utf8", "is UTF-32 text", "iconv -f UTF-32"),
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_trace_in_another_encoding_is_known_for_a_trace_and_says_how_to_convert_it(
+    trace, every_kind, codec, code, said, remedy, pack
+):
+    found = refused_content(trace.path, pack(every_kind.read_bytes().decode().encode(codec)))
+    assert_refused(found, code, "byte 0", said, "expected UTF-8 without a byte order mark")
+    assert remedy in found.remedy
+    assert READERS["candle-trace"].detect(trace.path)
 
 
 def test_folder_is_no_trace(tmp_path):
