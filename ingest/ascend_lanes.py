@@ -140,6 +140,7 @@ class TraceRows:
         if duration < 0:
             self.fates.drop(kind, "negative_duration", f"event {seq} lasts {duration} ns", severity="warning")
             return
+        plane: str | None
         if host is not None:
             span, op = next(self._nesting, (None, None))
             plane = self._add_host(seq, event, host, start, duration, span, op)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..recorder.errors import InputRefused
 from .ascend_csv import AscendCsvReader
+from .ascend_db import AscendDbReader
 from .ascend_trace import AscendTraceReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
@@ -25,6 +26,7 @@ _KNOWN: tuple[Reader, ...] = (
     RocprofReader(),
     AscendCsvReader(),
     AscendTraceReader(),
+    AscendDbReader(),
     KinetoReader(),
 )
 
