@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import duckdb
 
-from ..recorder.errors import UsageError
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
 from .tables import TABLES
@@ -41,38 +41,19 @@ def build_catalog(root: Path, *, force: bool = False) -> Path:
     return path
 
 
-def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
-    """Execute one SELECT of an untrusted text on a catalogue connection, which it first locks down.
+def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
+    """A connection to the current catalogue of the store at ``root``, read-only.
 
-    Afterwards the connection, and every other one of this process to the same catalogue, reads the store's folder and
-    nothing else, writes nothing, and can change no setting. Rows come as they are fetched: a fault in their values
-    raises ``duckdb.Error`` then.
-    Raises :class:`UsageError` for anything but one SELECT, and for whatever DuckDB refuses.
+    Where the catalogue is stale and the store cannot be written, the same views in memory.
     """
-    _lock_down(con)
     try:
-        statements = con.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise UsageError(
-                f"found {len(statements)} statements ({', '.join(s.type.name for s in statements) or 'none'}), "
-                "expected one SELECT",
-                code="sql_not_one_select",
-                remedy="open planewise.duckdb in the duckdb shell for anything else",
-            )
-        return con.execute(statements[0])
-    except duckdb.Error as error:
-        raise UsageError(str(error).strip(), code="sql_refused") from error
-
-
-def _lock_down(con: duckdb.DuckDBPyConnection) -> None:
-    [(locked,)] = con.execute("SELECT current_setting('lock_configuration')").fetchall()
-    if locked:
-        return
-    [(root,)] = con.execute("SELECT store_path FROM planewise_catalogue").fetchall()
-    con.execute(f"SET allowed_directories = [{quote(root + '/')}]")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET python_enable_replacements = false")
-    con.execute("SET lock_configuration = true")
+        return duckdb.connect(str(build_catalog(root)), read_only=True)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+    con = duckdb.connect()
+    _fill(con, root)
+    return con
 
 
 def _is_current(path: Path, root: Path) -> bool:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from .bundle import Receipt
 from .campaign import Campaign, CheckedBundle, PlannedComparison, campaign_tables, check_campaign, status_of
 from .catalog import build_catalog
-from .compare import CohortMember, compare_cohorts, load_cohorts, members_where
+from .compare import CohortMember, compare_cohorts, load_cohorts
 from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
 from .loose import bundle_connection
@@ -23,6 +23,7 @@ from .publish import Publication, publish
 from .qualify import Qualification, qualify
 from .store import Store, run_key
 from .tables import TABLES
+from .untrusted import lock_down, members_where
 
 Progress = Callable[[int, int, str], None]
 Stage = Callable[[str], Progress]
@@ -41,11 +42,18 @@ HOTTEST = """
     LIMIT ?
 """
 HOTTEST_ROWS = 3
+_SHOWN = """
+    SELECT run_id FROM run_health LEFT JOIN activation_hotspots USING (run_id)
+    GROUP BY run_id, status ORDER BY status = 'valid' DESC, count(id) > 0 DESC, run_id LIMIT 1
+"""
 
 
 @dataclass(frozen=True)
 class NightlyReport:
-    """What one night did: results of each stage, the campaign's status, its comparisons, its hottest activations."""
+    """What one night did: results of each stage, the campaign's status, its comparisons, its hottest activations.
+
+    ``example`` is a published bundle worth a first look, one with activations where there is one; None without any.
+    """
 
     ingested: list[IngestResult]
     qualified: list[Qualification]
@@ -54,6 +62,7 @@ class NightlyReport:
     comparisons: list[dict[str, Any]]
     hottest: list[dict[str, Any]]
     folder: Path
+    example: Path | None
 
 
 def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage: Stage) -> NightlyReport:
@@ -65,45 +74,48 @@ def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage
     ingested = ingest_sources(store, sources, progress=stage("ingest"))
     qualified = qualify(store, progress=stage("qualify"))
     published = publish(store, progress=stage("publish"))
-    checks = check_campaign(campaign, store_bundles=store.bundle_paths())
+    checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)
-    comparisons, hottest = _aggregate(campaign, checks, tables)
+    comparisons, hottest, shown = _aggregate(campaign, checks, tables)
     _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
     build_catalog(store.path)
-    return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder)
+    example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
+    return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder, example)
 
 
 def _aggregate(
     campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Comparisons and hottest activations over the campaign's verified bundles; the cohorts join ``tables``."""
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None]:
+    """Comparisons, hottest activations and a run worth a look, over the campaign's verified bundles.
+
+    The cohorts join ``tables``.
+    """
     receipts = {check.receipt.run_id: check.receipt for check in checks if check.receipt is not None}
-    with bundle_connection([check.path for check in checks if check.receipt and check.path]) as con:
-        complete = {
-            run_id for (run_id,) in con.execute("SELECT run_id FROM run_health WHERE capture_complete").fetchall()
-        }
-        eligible = {run_id: receipt for run_id, receipt in receipts.items() if run_id in complete}
-        comparisons = [_compare(con, planned, eligible) for planned in campaign.comparisons]
+    folders = [check.path.resolve() for check in checks if check.receipt and check.path]
+    with bundle_connection(folders) as con:
+        lock_down(con, folders)
+        comparisons = [_compare(con, planned, receipts) for planned in campaign.comparisons]
         for name in ("comparisons", "cohort_members"):
             rows = con.sql(f'FROM "{name}" ORDER BY ALL').to_arrow_table()
             tables[name] = rows.cast(TABLES[name].schema)
         found = con.execute(HOTTEST, [HOTTEST_ROWS])
         names = [item[0] for item in found.description or []]
-        return comparisons, [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        hottest = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        shown = con.execute(_SHOWN).fetchone()
+        return comparisons, hottest, shown[0] if shown else None
 
 
 def _compare(
     con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt]
 ) -> dict[str, Any]:
     """One comparison; failed and interrupted runs have no sample and take no part, invalid ones make it ineligible."""
-    baseline, candidate = (
-        [_member(receipts[run_id]) for run_id in members_where(con, where) if run_id in receipts]
-        for where in (planned.baseline, planned.candidate)
-    )
+    chosen = [members_where(con, where) for where in (planned.baseline, planned.candidate)]
+    baseline, candidate = ([_member(receipts[run_id]) for run_id in members.complete] for members in chosen)
     load_cohorts(con, planned.name, baseline=baseline, candidate=candidate)
-    return {"name": planned.name, **compare_cohorts(con, planned.name)}
+    left_out = dict(zip(("baseline", "candidate"), (list(members.left_out) for members in chosen), strict=True))
+    return {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name)}
 
 
 def _member(receipt: Receipt) -> CohortMember:
@@ -127,7 +139,13 @@ def _write_documents(
     folder = store.path / "campaigns" / run_key(campaign.campaign_id)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / "status.json", (to_json(status, indent=1) + "\n").encode())
-    for comparison in comparisons:
-        path = folder / f"comparison-{run_key(comparison['name'])}.json"
-        write_atomic(path, (to_json(comparison, indent=1) + "\n").encode())
+    texts = {
+        f"comparison-{run_key(comparison['name'])}.json": to_json(comparison, indent=1) + "\n"
+        for comparison in comparisons
+    }
+    for name, text in texts.items():
+        write_atomic(folder / name, text.encode())
+    for path in folder.glob("comparison-*.json"):
+        if path.name not in texts:
+            path.unlink()  # Of a comparison that the manifest names no more.
     return folder

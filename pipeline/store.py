@@ -7,7 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,8 +79,17 @@ class Store:
         return self._runs("bundles", published=True)
 
     def bundle_paths(self) -> dict[str, Path]:
-        """Run id -> folder of every published run, read from the run itself."""
-        return {bundle.run_id: bundle.path for bundle in self.bundles()}
+        """Run id -> folder of every published run that can be read, as the run itself says; strays are left out."""
+        found = {}
+        for bundle in self.bundles():
+            with suppress(InputRefused):
+                found[bundle.run_id] = bundle.path
+        return found
+
+    def find_bundle(self, run_id: str) -> Path | None:
+        """The folder where a run is published, readable or damaged; None when there is none."""
+        path = self.path / "bundles" / run_key(run_id)
+        return path if path.is_dir() else None
 
     def find(self, run_id: str) -> RunFolder | None:
         """The folder of a run, or None. Staging is asked first: a run that moves meanwhile is met in the second."""
@@ -109,11 +118,9 @@ class Store:
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """A read-only connection to the catalogue, which is rebuilt first when the views or the path have changed."""
-        import duckdb
+        from .catalog import catalogue_connection
 
-        from .catalog import build_catalog
-
-        return duckdb.connect(str(build_catalog(self.path)), read_only=True)
+        return catalogue_connection(self.path)
 
     def _runs(self, place: str, *, published: bool) -> list[RunFolder]:
         try:

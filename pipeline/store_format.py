@@ -47,6 +47,14 @@ def refuse_path(root: Path) -> None:
 
 def create_store(root: Path) -> None:
     """Write store.json first: from then on every other process sees a store, complete or to be completed."""
+    for folder in root.parents:
+        if is_regular(folder / "store.json"):
+            raise UsageError(
+                "a store cannot lie inside another store",
+                source=root,
+                code="inside_store",
+                remedy=f"choose a folder outside {folder}, or use that store",
+            )
     if root.exists():
         _refuse_foreign(root)
     root.mkdir(parents=True, exist_ok=True)

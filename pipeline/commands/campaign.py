@@ -37,8 +37,8 @@ def status(manifest: Path, store_path: Path | None, output_format: OutputFormat,
     Example: planewise campaign status campaign.json --store /data/store
     """
     plan = load_campaign(manifest)
-    bundles = Store.open(store_path).bundle_paths() if store_path is not None else None
-    document = campaign_status(plan, base_dir=plan.base_dir, store_bundles=bundles)
+    find = Store.open(store_path).find_bundle if store_path is not None else None
+    document = campaign_status(plan, base_dir=plan.base_dir, find_bundle=find)
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
         return 0

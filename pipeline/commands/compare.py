@@ -9,23 +9,30 @@ import click
 
 from ...recorder.errors import CheckFailed, UsageError
 from ..bundle import refuse_output_inside_bundle
-from ..compare import compare_bundles, members_where
+from ..compare import compare_bundles
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..store import Store
+from ..untrusted import lock_down, members_where
 from .options import format_option, note, output_option
 
 
 @click.command()
 @click.option("--baseline", "baseline", multiple=True, type=click.Path(path_type=Path), help="A bundle; repeat it.")
 @click.option("--candidate", "candidate", multiple=True, type=click.Path(path_type=Path), help="A bundle; repeat it.")
-@click.option("--baseline-where", help="SQL predicate over the view runs of --store, instead of --baseline.")
-@click.option("--candidate-where", help="SQL predicate over the view runs of --store, instead of --candidate.")
+@click.option(
+    "--baseline-where",
+    help="SQL predicate over the view runs of --store, instead of --baseline.",
+)
+@click.option(
+    "--candidate-where",
+    help="SQL predicate over the view runs of --store, instead of --candidate.",
+)
 @click.option(
     "--store",
     "store_path",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="PLANEWISE_STORE",
-    help="Store of the predicates; only its published runs take part.",
+    help="Store of the predicates; only its published, complete captures take part.",
 )
 @click.option("--require-eligible", is_flag=True, help="Exit with 1 when the runs do not qualify for a comparison.")
 @format_option()
@@ -82,14 +89,17 @@ def _cohort(name: str, bundles: tuple[Path, ...], where: str | None, store_path:
     store = Store.open(store_path)
     con = store.connect()
     try:
+        lock_down(con, [store.path])
         chosen = members_where(con, where)
     finally:
         con.close()
-    published = store.bundle_paths()
-    left_out = [run_id for run_id in chosen if run_id not in published]
-    if left_out:
-        note(f"{name}: {len(left_out)} selected runs are not published and take no part")
-    return [published[run_id] for run_id in chosen if run_id in published]
+    if chosen.left_out:
+        note(f"{name}: {len(chosen.left_out)} selected runs failed or were interrupted and take no part")
+    found = [store.find_bundle(run_id) for run_id in chosen.complete]
+    published = [path for path in found if path is not None]
+    if len(published) < len(found):
+        note(f"{name}: {len(found) - len(published)} selected runs are not published and take no part")
+    return published
 
 
 def _lines(document: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -44,18 +45,20 @@ def nightly(sources: tuple[Path, ...], store_path: Path, campaign_path: Path) ->
         report = run_nightly(store, campaign, list(sources), stage)
     for line in summary(report, store):
         click.echo(line)
-    refused = any(result.status == "refused" for result in report.ingested)
-    return 3 if refused or any(result.status == "refused" for result in report.published) else 0
+    stages = (report.ingested, report.qualified, report.published)
+    return 3 if any(result.status == "refused" for stage in stages for result in stage) else 0
 
 
 def summary(report: NightlyReport, store: Store) -> Iterator[str]:
     """The closing lines of a night, for people."""
     yield _counted("ingested", report.ingested, ("ingested", "unchanged", "refused"))
-    for result in report.ingested:
-        if result.status == "refused":
-            yield f"  refused {result.source}: {printable(result.message or '')}"
-    yield _counted("qualified", report.qualified, ("valid", "failed", "invalid")) + _already(report)
+    yield from _refused(report.ingested, "source")
+    yield _counted("qualified", report.qualified, ("valid", "failed", "invalid", "refused")) + _already(report)
+    yield from _refused(report.qualified, "run_id")
     yield _published(report)
+    # A run that could not be qualified is refused by publish for the same reason, which is told once.
+    known = {result.run_id for result in report.qualified if result.status == "refused"}
+    yield from _refused([result for result in report.published if result.run_id not in known], "run_id")
     status = report.status
     yield (
         f"campaign {printable(status['campaign_id'])}: {status['planned']} planned, {status['published']} published, "
@@ -78,6 +81,13 @@ def _counted(title: str, results: list[Any], statuses: tuple[str, ...]) -> str:
     return f"{title}: " + ", ".join(f"{sum(r.status == s for r in results)} {s}" for s in statuses)
 
 
+def _refused(results: list[Any], subject: str) -> Iterator[str]:
+    for result in results:
+        if result.status == "refused":
+            name, message = printable(getattr(result, subject)), printable(result.message or "")
+            yield f"  refused {message.removeprefix(f'{name}: ') if message.startswith(name) else message} [{name}]"
+
+
 def _already(report: NightlyReport) -> str:
     return "" if report.qualified else " (nothing newly staged)"
 
@@ -96,6 +106,9 @@ def _published(report: NightlyReport) -> str:
 
 def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
     head = f"comparison {printable(comparison['name'])}: {comparison['verdict']}"
+    left_out = sum(len(runs) for runs in comparison["left_out"].values())
+    if left_out:
+        head = f"{head} ({left_out} failed or interrupted runs left out)"
     interval = comparison["confidence_interval"]
     if interval is None:
         codes = sorted({reason["code"] for reason in comparison["reasons"]})
@@ -113,12 +126,11 @@ def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
 
 def _next_commands(report: NightlyReport, store: Store) -> list[str]:
     prefix = ".venv/bin/planewise" if Path(".venv/bin/planewise").exists() else "planewise"
-    bundles = sorted(store.bundle_paths().values())
-    bundle = bundles[0] if bundles else store.path / "bundles" / "BUNDLE"
+    bundle = report.example or store.path / "bundles" / "BUNDLE"
     return [
-        f"{prefix} sql 'FROM run_health ORDER BY run_id' --store {store.path}",
-        f"{prefix} overview {bundle}",
-        f"{prefix} query {bundle} --kind activations",
+        f"{prefix} sql 'FROM run_health ORDER BY run_id' --store {shlex.quote(str(store.path))}",
+        f"{prefix} overview {shlex.quote(str(bundle))}",
+        f"{prefix} query {shlex.quote(str(bundle))} --kind activations",
     ]
 
 

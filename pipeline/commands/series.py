@@ -50,8 +50,8 @@ def series(
     if manifest is None:
         document = series_of_bundles(list(bundles), label_prefix=label_prefix)
     else:
-        known = Store.open(store_path).bundle_paths() if store_path is not None else None
-        document = series_of_campaign(load_campaign(manifest), store_bundles=known, label_prefix=label_prefix)
+        find = Store.open(store_path).find_bundle if store_path is not None else None
+        document = series_of_campaign(load_campaign(manifest), find_bundle=find, label_prefix=label_prefix)
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
     else:

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 import duckdb
 
-from ...recorder.errors import UsageError
-from ..catalog import run_untrusted
 from ..output import OutputFormat, Rows, write_rows
 from ..store import Store
+from ..untrusted import run_untrusted, sql_fault
 from .options import format_option, store_option
 
 
@@ -34,7 +33,7 @@ def sql(query: str, store_path: Path, output_format: OutputFormat) -> int:
         write_rows(Rows.fetch(con), output_format)
     except duckdb.Error as error:
         # DuckDB runs a query while its rows are fetched, so a bad value may only show here.
-        raise UsageError(str(error).strip(), code="sql_refused") from error
+        raise sql_fault(error) from error
     finally:
         con.close()
     return 0

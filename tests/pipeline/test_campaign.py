@@ -233,7 +233,7 @@ def test_planned_run_ids_are_looked_up_in_the_store(tiny: TinyStore, tmp_path: P
         add_run(tiny, run_id, 5)
     known = {"a": publish(tiny, "a", tmp_path / "elsewhere" / "a"), "wrong": publish(tiny, "b", tmp_path / "b")}
     planned = [{"capture_step": 3, "run_id": run_id} for run_id in ("a", "gone", "wrong")]
-    document = campaign_status(load_campaign(write(tmp_path, schema=OWN, planned=planned)), store_bundles=known)
+    document = campaign_status(load_campaign(write(tmp_path, schema=OWN, planned=planned)), find_bundle=known.get)
     first, second, third = document["captures"]
     assert (first["run_id"], first["bundle"], first["state"]["state"]) == ("a", str(known["a"]), "published")
     assert second == {"capture_step": 3, "run_id": "gone", "bundle": None, "state": {"state": "missing"}}

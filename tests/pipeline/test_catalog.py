@@ -14,8 +14,9 @@ import pytest
 from store_support import published, store_with
 
 from planewise.pipeline import catalog as catalog_module
-from planewise.pipeline.catalog import build_catalog, run_untrusted
+from planewise.pipeline.catalog import build_catalog
 from planewise.pipeline.store import Store
+from planewise.pipeline.untrusted import run_untrusted
 from planewise.pipeline.views import inputs, relations
 from planewise.recorder.errors import UsageError
 

@@ -14,9 +14,9 @@ from planewise.pipeline.compare import (
     compare_bundles,
     compare_cohorts,
     load_cohorts,
-    members_where,
 )
 from planewise.pipeline.output import to_json
+from planewise.pipeline.untrusted import members_where
 from planewise.recorder.errors import InputRefused, UsageError, VerificationFailed
 from support import TinyStore
 
@@ -140,12 +140,12 @@ def test_loading_an_unknown_run_is_refused_and_nothing_is_loaded(tiny: TinyStore
 
 def test_a_predicate_selects_run_ids_in_ascending_order(tiny: TinyStore) -> None:
     add_cohorts(tiny, runs={"b3": {"identity": {"implementation_id": "git:2"}}})
-    assert members_where(tiny.con, "comparison_identity.implementation_id = 'git:2'") == ["b3"]
-    assert members_where(tiny.con, "run_id IN (SELECT run_id FROM run_health WHERE status = 'valid')")[:2] == [
+    assert members_where(tiny.con, "comparison_identity.implementation_id = 'git:2'").complete == ("b3",)
+    assert members_where(tiny.con, "run_id IN (SELECT run_id FROM run_health WHERE status = 'valid')").complete[:2] == (
         "b0",
         "b1",
-    ]
-    assert members_where(tiny.con, "false") == []
+    )
+    assert members_where(tiny.con, "false").complete == ()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""SQL from elsewhere: one SELECT, or one predicate, over a locked connection; and whose fault it is when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from ..recorder.errors import InputRefused, PlanewiseError, UsageError
+from .views import quote
+
+
+@dataclass(frozen=True)
+class Members:
+    """The runs a predicate selects, in ascending order: those with a complete capture, and the others.
+
+    Failed and interrupted captures have no sample and take no part in a comparison; whoever asks is told of them.
+    """
+
+    complete: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def lock_down(con: duckdb.DuckDBPyConnection, folders: Iterable[str | Path]) -> None:
+    """From now on this connection, and every other to its database in this process, reads ``folders`` and nothing else.
+
+    It writes no file, attaches, installs and loads nothing, sees no Python variable, and can change no setting.
+    """
+    [(locked,)] = con.execute("SELECT current_setting('lock_configuration')").fetchall()
+    if locked:
+        return
+    allowed = ", ".join(quote(f"{folder}/") for folder in folders)
+    con.execute(f"SET allowed_directories = [{allowed}]")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET python_enable_replacements = false")
+    con.execute("SET lock_configuration = true")
+
+
+def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyConnection:
+    """Execute one SELECT of an untrusted text on a catalogue connection, which it first locks down to the store.
+
+    Rows come as they are fetched, so a fault in their values raises ``duckdb.Error`` then (see :func:`sql_fault`).
+    Raises :class:`UsageError` for anything but one SELECT, and what :func:`sql_fault` makes of DuckDB's errors.
+    """
+    [(root,)] = con.execute("SELECT store_path FROM planewise_catalogue").fetchall()
+    lock_down(con, [root])
+    try:
+        statements = con.extract_statements(query)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            found = ", ".join(statement.type.name for statement in statements) or "none"
+            raise UsageError(
+                f"only one SELECT is accepted, and a store is never written by SQL; found {len(statements)} "
+                f"statements ({found})",
+                code="sql_not_one_select",
+                remedy="open planewise.duckdb in the duckdb shell for anything else",
+            )
+        return con.execute(statements[0])
+    except duckdb.Error as error:
+        raise sql_fault(error) from error
+
+
+def members_where(con: duckdb.DuckDBPyConnection, where: str) -> Members:
+    """The runs of the view ``runs`` that a SQL predicate selects.
+
+    The text can only be one expression: it is handed to DuckDB as the filter of a relation, never pasted into a
+    statement. What it may read is the connection's matter (:func:`lock_down`). Raises :class:`UsageError` when it is
+    no such predicate, :class:`InputRefused` when the runs cannot be read.
+    """
+    try:
+        chosen = con.table("runs").filter(where).project("run_id, outcome = 'complete'").order("run_id").fetchall()
+    except duckdb.Error as error:
+        fault = sql_fault(error)
+        if not isinstance(fault, UsageError):
+            raise fault from error
+        raise UsageError(
+            f"the predicate cannot be used: {str(error).strip()}",
+            source=where,
+            code="bad_predicate",
+            remedy="give one SQL condition over the columns of the view runs",
+        ) from error
+    complete = tuple(run_id for run_id, is_complete in chosen if is_complete)
+    return Members(complete, tuple(run_id for run_id, is_complete in chosen if not is_complete))
+
+
+def sql_fault(error: duckdb.Error) -> PlanewiseError:
+    """Whose fault a DuckDB error is: the data's when a file cannot be read, else the query's."""
+    text = str(error).strip()
+    unreadable = isinstance(error, duckdb.IOException) or (
+        isinstance(error, duckdb.InvalidInputException | duckdb.SerializationException) and ".parquet" in text
+    )
+    if unreadable:
+        return InputRefused(
+            f"the data cannot be read: {text}",
+            code="unreadable_data",
+            remedy="planewise verify names a damaged bundle; a run that was just being published is there next time",
+        )
+    return UsageError(text, code="sql_refused")
