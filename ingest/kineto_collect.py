@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -84,19 +85,20 @@ class Collector:
 
     def _slices(self, chunk: Chunk, at: list[int], spans: list[Any], points: dict[str, list[Any]]) -> None:
         """Complete events, by the role of their category."""
-        roles: dict[str, list[int]] = defaultdict(list)
+        found: dict[str | None, list[int]] = defaultdict(list)
         events = chunk.events
-        known: dict[str | None, list[int]] = {}
         for index in at:
-            category = events[index].cat
-            if category not in known:
-                known[category] = [] if category is None else roles[_category(category).role]
-                self.categories[category] += 0
-            (roles[_bare_role(events[index])] if category is None else known[category]).append(index)
-        self.categories.update(events[index].cat for index in at)
-        for role, indexes in roles.items():
-            if indexes:
-                getattr(self, f"_{role}")(chunk, indexes, spans, points)
+            found[events[index].cat].append(index)
+        roles: dict[str, list[list[int]]] = defaultdict(list)
+        for category, indexes in found.items():
+            self.categories[category] += len(indexes)
+            if category is not None:
+                roles[_category(category).role].append(indexes)
+        for index in found.get(None, ()):
+            roles[_bare_role(events[index])].append([index])
+        for role, parts in roles.items():
+            indexes = parts[0] if len(parts) == 1 else sorted(itertools.chain.from_iterable(parts))
+            getattr(self, f"_{role}")(chunk, indexes, spans, points)
 
     def _rows(self, chunk: Chunk, at: list[int], *, device: bool = False, bare: bool = False) -> slices.Rows:
         events = [chunk.events[index] for index in at]
@@ -175,7 +177,8 @@ class Collector:
         self._drop_all(chunk, at, "unknown_category")
 
     def _thread(self, rows: slices.Rows) -> Any:
-        return codes([(event.pid, event.tid) for event in rows.events], self._threads)
+        keys = list(zip([event.pid for event in rows.events], [event.tid for event in rows.events], strict=True))
+        return codes(keys, self._threads)
 
     def _collectives(self, rows: slices.Rows, link: str, points: dict[str, list[Any]]) -> None:
         found = slices.collectives(rows, link)

@@ -91,4 +91,6 @@ def masked(values: Any, valid: Any) -> Any:
 
 def codes(keys: Sequence[Any], known: dict[Any, int]) -> Any:
     """Numbers for keys, the same for the same key as long as ``known`` is kept."""
-    return np.fromiter((known.setdefault(key, len(known)) for key in keys), np.int32, len(keys))
+    for key in set(keys):
+        known.setdefault(key, len(known))
+    return np.array(list(map(known.__getitem__, keys)), np.int32)

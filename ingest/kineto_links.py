@@ -66,70 +66,57 @@ def _fill_ends(family: Any, seq: Any, end: Any, ends: tuple[Any, Any]) -> None:
     end[rows[hit]] = ends[1][at[hit]]
 
 
-class _Stack:
-    """The slices seen so far that may still enclose one, outermost first; ends never rise."""
-
-    def __init__(self) -> None:
-        self.falling: list[int] = []  # Negated ends, so that they rise and bisect finds among them.
-        self.seqs: list[int] = []
-
-    def enclosing(self, end: int) -> int:
-        """seq of the innermost slice that ends at ``end`` or later; -1 for none."""
-        if not self.falling or -self.falling[0] < end:
-            return -1
-        if -self.falling[-1] >= end:
-            return self.seqs[-1]
-        return self.seqs[bisect_right(self.falling, -end) - 1]
-
-    def drop_before(self, start: int) -> None:
-        """Forget slices that ended before ``start``."""
-        while self.falling and -self.falling[-1] < start:
-            self.falling.pop()
-            self.seqs.pop()
-
-    def push(self, end: int, seq: int) -> None:
-        """Add a slice; those that end before it can never again be the innermost."""
-        while self.falling and -self.falling[-1] < end:
-            self.falling.pop()
-            self.seqs.pop()
-        self.falling.append(-end)
-        self.seqs.append(seq)
-
-    def clear(self) -> None:
-        self.falling.clear()
-        self.seqs.clear()
-
-
 def _walk(order: Any, columns: tuple[Any, ...], span: Any, op: Any) -> None:
-    """Go through the events by thread and start, with one stack of spans and one of operations."""
-    spans, ops = _Stack(), _Stack()
+    """Go through the events by thread and start, with one stack of spans and one of operations.
+
+    A stack holds what may still enclose a later event, outermost first, as negated ends (which rise, so that bisect
+    finds among them) and seqs. The loop is written out because it runs once for every host event of a trace.
+    """
+    span_ends: list[int] = []
+    span_seqs: list[int] = []
+    op_ends: list[int] = []
+    op_seqs: list[int] = []
     current = -1
     for rows, block in _blocks(order, columns):
         span_links, op_links = [], []
         for family, seq, thread, start, end in block:
             if thread != current:
                 current = thread
-                spans.clear()
-                ops.clear()
-            if spans.falling:
-                spans.drop_before(start)
-                span_links.append(spans.enclosing(end))
-            else:
-                span_links.append(-1)
-            if ops.falling:
-                ops.drop_before(start)
-                op_links.append(ops.enclosing(end))
-            else:
-                op_links.append(-1)
+                for column in (span_ends, span_seqs, op_ends, op_seqs):
+                    column.clear()
+            while span_ends and span_ends[-1] > start:
+                span_ends.pop()
+                span_seqs.pop()
+            while op_ends and op_ends[-1] > start:
+                op_ends.pop()
+                op_seqs.pop()
+            span_links.append(-1 if not span_ends or span_ends[0] > end else _innermost(span_ends, span_seqs, end))
+            op_links.append(-1 if not op_ends or op_ends[0] > end else _innermost(op_ends, op_seqs, end))
             if family == OP:
-                ops.push(end, seq)
+                _push(op_ends, op_seqs, end, seq)
             elif family == SPAN:
-                spans.push(end, seq)
+                _push(span_ends, span_seqs, end, seq)
         span[rows], op[rows] = span_links, op_links
 
 
+def _innermost(ends: list[int], seqs: list[int], end: int) -> int:
+    """seq of the last slice that ends at ``-end`` or later; there is one."""
+    return seqs[-1] if ends[-1] <= end else seqs[bisect_right(ends, end) - 1]
+
+
+def _push(ends: list[int], seqs: list[int], end: int, seq: int) -> None:
+    """Add a slice; those that end before it can never again be the innermost."""
+    while ends and ends[-1] > end:
+        ends.pop()
+        seqs.pop()
+    ends.append(end)
+    seqs.append(seq)
+
+
 def _blocks(order: Any, columns: tuple[Any, ...]) -> Iterator[tuple[Any, Iterator[tuple[int, ...]]]]:
-    """The events in order, as Python numbers a block at a time."""
+    """The events in order, as Python numbers a block at a time; starts and ends negated."""
+    family, seq, thread, start, end = columns
     for low in range(0, len(order), _BLOCK):
         rows = order[low : low + _BLOCK]
-        yield rows, zip(*(column[rows].tolist() for column in columns), strict=True)
+        found = (family[rows], seq[rows], thread[rows], -start[rows], -end[rows])
+        yield rows, zip(*(column.tolist() for column in found), strict=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .kineto_events import FAULTS, Lost, decode_events
+from .kineto_events import FAULTS, PHASE, Lost, decode_events
 
 BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|attr|dur|s|bp|sf)"\s*:)')
 """The end of one event and what lies before the next: event keys tell them from objects inside arguments."""
@@ -22,9 +22,12 @@ BOUNDARY = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|att
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
 _PRIMITIVE = re.compile(rb"[^\s,{}\[\]\"]+")
 _GAP = re.compile(rb"[\s,]*")
+_OPENING = re.compile(rb',\s*(?=\{\s*"(?:ph|name)"\s*:)')
+"""The start of an event after one that was never closed."""
 _WEAK_BOUNDARY = re.compile(rb"\}\s*,\s*(?=\{)")
 _ARRAY_END = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}\s*\Z|\Z))')
 _NOT_A_NUMBER = re.compile(rb"(?<=[:\[,\s])(?:NaN|-?Infinity)(?=\s*[,\]}])")
+_CLOSING = {b"{": b"}", b"[": b"]"}
 MAX_EVENT_BYTES = 1 << 22
 _MAX_DAMAGES = 10_000
 _PIECES_AHEAD = 8
@@ -147,9 +150,12 @@ class _Recovery:
         """Give up the event at ``at`` and find the next."""
         cut = end is None and self.last and bisect_right(self.starts, at) == len(self.starts)
         following = bisect_right(self.starts, at)
+        bound = self.starts[following] if following < len(self.starts) else len(self.data)
         closing = _ARRAY_END.search(self.data, at) if cut else None
-        if following < len(self.starts):
-            to = self.starts[following]
+        if end is None and (opening := _OPENING.search(self.data, at + 1, bound)):
+            to = opening.end()
+        elif following < len(self.starts):
+            to = bound
         elif end is not None:
             to = end
         elif weak := _WEAK_BOUNDARY.search(self.data, at):
@@ -173,16 +179,14 @@ def _value_end(data: bytes, at: int, limit: int) -> int | None:
     if data[at] not in b'{["':
         plain = _PRIMITIVE.match(data, at, limit)
         return plain.end() if plain else at + 1
-    depth = 0
+    opened: list[bytes] = []
     for token in _TOKEN.finditer(data, at, limit):
         text = token.group()
-        if text == b'"':
+        if text in _CLOSING:
+            opened.append(_CLOSING[text])
+        elif text == b'"' or (text in b"}]" and (not opened or opened.pop() != text)):
             return None
-        if text in (b"{", b"["):
-            depth += 1
-        elif text in (b"}", b"]"):
-            depth -= 1
-        if depth <= 0:
+        if not opened:
             return token.end()
     return None
 
@@ -198,4 +202,4 @@ def _reason(text: bytes) -> str | None:
     phase = value.get("ph")
     if phase is None:
         return "no_phase"
-    return "unexpected_type" if isinstance(phase, str) and len(phase) == 1 else "unknown_phase"
+    return "unexpected_type" if phase in PHASE.values() else "unknown_phase"

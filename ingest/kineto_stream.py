@@ -20,6 +20,7 @@ from .kineto_recovery import BOUNDARY, Damage, recover
 from .streams import StreamDamaged, chunks
 
 CHUNK_BYTES = 1 << 24
+_READ_BYTES = 1 << 20
 _HEAD_LIMIT = 1 << 26
 """Bytes in which traceEvents has to begin, and to which the keys after it are read."""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
@@ -74,7 +75,7 @@ class EventStream:
         """Yield the events; raises :class:`InputRefused` for what is no trace at all."""
         buffer, wanted = self._head(), CHUNK_BYTES
         while True:
-            buffer += self._source.upto(wanted - len(buffer))
+            buffer = self._source.more(buffer, wanted)
             cut, last = self._cut(buffer), self._source.finished
             if cut and (events := _decoded(buffer, cut[0])) is not None:
                 yield self._next(events, body=memoryview(buffer)[: cut[0]])
@@ -120,7 +121,7 @@ class EventStream:
         """Read to the start of the array; returns what of it was read by then."""
         data, size = b"", 1 << 16
         while True:
-            data += self._source.upto(size - len(data))
+            data = self._source.more(data, size)
             if (start := _array_start(data)) is not None:
                 break
             if self._source.finished or size >= _HEAD_LIMIT:
@@ -135,7 +136,7 @@ class EventStream:
 
     def _tail(self, buffer: bytes, ended: bool) -> None:
         """Read the keys after the array, and say what is missing there."""
-        rest = buffer + self._source.upto(_HEAD_LIMIT) if ended else buffer
+        rest = self._source.more(buffer, _HEAD_LIMIT) if ended else buffer
         for damage in self._source.damages:
             self.damages.append(damage)
         if not ended:
@@ -167,17 +168,19 @@ class EventStream:
 
 
 class _Source:
-    """The decompressed bytes of a file, in amounts that the caller asks for."""
+    """The decompressed bytes of a file, in amounts that the caller asks for.
+
+    ``finished`` is True once the end was seen, ``damages`` says when the end was not where it should be.
+    """
 
     def __init__(self, path: Path) -> None:
         self.finished = False
         self.damages: list[Damage] = []
-        self._pieces = chunks(path)
-        self._waiting = b""
+        self._pieces = chunks(path, _READ_BYTES)
 
-    def upto(self, size: int) -> bytes:
-        """The next ``size`` bytes, fewer at the end; nothing for a size below 1."""
-        got, have = [self._waiting], len(self._waiting)
+    def more(self, held: bytes, size: int) -> bytes:
+        """``held`` and what follows it: ``size`` bytes or somewhat more, fewer at the end."""
+        got, have = [held], len(held)
         try:
             while have < size and not self.finished:
                 piece = next(self._pieces, b"")
@@ -187,10 +190,7 @@ class _Source:
         except StreamDamaged as damage:
             self.finished = True
             self.damages.append(Damage(damage.offset, "stream_damaged", "data_loss", damage.message))
-        joined = b"".join(got)
-        self._waiting = joined[max(0, size) :]
-        self.finished = self.finished and not self._waiting
-        return joined[: max(0, size)]
+        return b"".join(got) if len(got) > 1 else held
 
 
 def _decoded(buffer: bytes, end: int) -> list[Any] | None:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from planewise.ingest.domains import null_where_forbidden
 from planewise.ingest.kineto import KinetoReader
+from planewise.recorder.planes import PLANES
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
 Planes = dict[str, list[dict[str, Any]]]
@@ -54,6 +56,15 @@ def read_tables(path: Path, **options: Any) -> dict[str, pa.Table]:
     for batch in KinetoReader(**options).read(path):
         found[batch.plane].append(batch.table)
     return defaultdict(lambda: pa.table({}), {name: pa.concat_tables(tables) for name, tables in found.items()})
+
+
+def check_plane(name: str, table: pa.Table) -> None:
+    """What every reader promises of its rows: the plane's schema, no NULL where it forbids one, order by seq."""
+    schema = PLANES[name].schema
+    assert table.schema.equals(schema)
+    assert [null_where_forbidden(table.column(field.name), field) for field in schema] == [None] * len(schema)
+    seq = table.column("seq").to_pylist()
+    assert seq == sorted(seq)
 
 
 def fates(planes: Planes) -> dict[tuple[str, str, str | None], int]:
