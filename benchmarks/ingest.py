@@ -1,6 +1,7 @@
 """What strict ingest of a trace costs, as ratios against floors over the same bytes, interleaved, medians of five.
 
-Run: ``python benchmarks/ingest.py [records]``. Shared machines are noisy; believe the ratios, not the seconds.
+Run: ``python benchmarks/ingest.py [records]``. Shared machines are noisy; believe the ratios, not the seconds. Chrome
+traces have a table of their own, ``benchmarks/chrome_trace.py``.
 """
 
 from __future__ import annotations
