@@ -222,7 +222,7 @@ _dense = dense_bytes  # record_tensor has a keyword of that name.
 
 
 def _names(values: Iterable[str]) -> tuple[str, ...]:
-    names = items(values, "inputs", "a list of tensor ids", "not_a_list")
+    names = values if type(values) is tuple else items(values, "inputs", "a list of tensor ids", "not_a_list")
     for name in names:
         text(name, "inputs")
     return names

@@ -144,12 +144,12 @@ class ShardWriter:
             self._lost_rows += 1
             return
         self._extend[family](row)
-        self._rows += 1
-        self._bytes += ROW_BYTES[family] + extra_bytes
+        rows = self._rows = self._rows + 1
+        held = self._bytes = self._bytes + ROW_BYTES[family] + extra_bytes
         if self._oldest is None:
             self._oldest = time.monotonic()
             self._changed.notify_all()  # The writer starts to wait for flush_seconds.
-        if self._rows >= self._look_at or self._bytes >= self._flush_bytes:
+        if rows >= self._look_at or held >= self._flush_bytes:
             self._look(row)
 
     def _look(self, row: tuple[Any, ...]) -> None:

@@ -34,15 +34,18 @@ class SpanThread(threading.local):
         self.id = threading.get_native_id()
 
 
+_MODULES = sys.modules
+
+
 def running_task() -> object | None:
     """The asyncio task that runs on this thread, or the loop where it runs a plain callback; None without a loop.
 
     Looked up without an import: a program that never loaded asyncio runs no loop, and should not pay for loading it.
     """
-    if (events := sys.modules.get("asyncio.events")) is None:
+    if "asyncio.tasks" not in _MODULES:
         return None
-    loop: object | None = events._get_running_loop()
-    return None if loop is None else sys.modules["asyncio.tasks"].current_task(loop) or loop
+    loop: object | None = _MODULES["asyncio.events"]._get_running_loop()
+    return None if loop is None else _MODULES["asyncio.tasks"].current_task(loop) or loop
 
 
 class SpanOwner(Protocol):

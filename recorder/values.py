@@ -94,7 +94,7 @@ def end_of(start_ns: int, duration_ns: int, name: str) -> int:
 
 def dimensions(value: Iterable[object]) -> tuple[int, ...]:
     """A shape as a tuple of non-negative integers."""
-    sizes = items(value, "shape", "integers", "not_an_integer")
+    sizes = value if type(value) is tuple else items(value, "shape", "integers", "not_an_integer")
     for size in sizes:
         if type(size) is not int or not 0 <= size <= INT64_MAX:
             return tuple([count(size, "shape") for size in sizes])
