@@ -1,43 +1,48 @@
--- A range join alone, without an equality: the run is packed above the times. Beside an equality all launches of a run
--- would be compared with all its steps.
-WITH numbered AS (
-    SELECT run_id, row_number() OVER () AS run_number FROM (SELECT DISTINCT run_id FROM _step_spans)
+-- Every start and end of a step is a bound; between two bounds a launch is in the same steps, whichever it is. So a
+-- launch is located once, at the last bound before it, and steps that overlap all get it.
+WITH bounds AS (
+    SELECT DISTINCT run_id, unnest([start_ns::HUGEINT, end_ns]) AS at_ns FROM _step_spans
 ),
-steps AS (
-    SELECT
-        span_id,
-        (run_number::HUGEINT << 66) + start_ns AS start_ns,
-        (run_number::HUGEINT << 66) + end_ns AS end_ns
-    FROM _step_spans
-    JOIN numbered USING (run_id)
+covered AS (
+    SELECT bounds.run_id, bounds.at_ns, steps.span_id
+    FROM bounds
+    JOIN _step_spans AS steps
+        ON steps.run_id = bounds.run_id AND steps.start_ns <= bounds.at_ns AND steps.end_ns > bounds.at_ns
 ),
 launched AS (
     SELECT
-        work.run_id, work.device, work.clock_id, work.class, work.start_ns, work.duration_ns,
-        (run_number::HUGEINT << 66) + launch.start_ns AS launch_ns
+        work.run_id,
+        work.device,
+        work.clock_id,
+        work.class,
+        work.start_ns,
+        work.duration_ns,
+        launch.start_ns::HUGEINT AS launch_ns
     FROM device_work AS work
-    JOIN numbered ON numbered.run_id = work.run_id
     JOIN _launch_index AS launch ON launch.run_id = work.run_id AND launch.correlation_id = work.correlation_id
 ),
-within AS (
-    SELECT
-        run_id, span_id, device, clock_id, class, launched.start_ns,
-        launched.start_ns::HUGEINT + duration_ns AS end_ns
+located AS (
+    SELECT launched.*, bounds.at_ns
     FROM launched
-    JOIN steps ON launch_ns >= steps.start_ns AND launch_ns < steps.end_ns
+    ASOF JOIN bounds ON bounds.run_id = launched.run_id AND launched.launch_ns >= bounds.at_ns
 ),
 reached AS (
     SELECT
-        *,
-        max(end_ns) OVER (
-            PARTITION BY run_id, span_id, device, clock_id
-            ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS reached_ns,
-        max(end_ns) OVER (
-            PARTITION BY run_id, span_id, device, clock_id, class
-            ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS class_reached_ns
-    FROM within
+        located.run_id,
+        span_id,
+        device,
+        clock_id,
+        class = 'communication' AS communicates,
+        start_ns,
+        start_ns::HUGEINT + duration_ns AS end_ns,
+        max(end_ns) OVER earlier AS reached_ns,
+        max(end_ns) FILTER (class = 'communication') OVER earlier AS communication_reached_ns
+    FROM located
+    JOIN covered ON covered.run_id = located.run_id AND covered.at_ns = located.at_ns
+    WINDOW earlier AS (
+        PARTITION BY located.run_id, span_id, device, clock_id
+        ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
 )
 SELECT
     run_id,
@@ -47,7 +52,7 @@ SELECT
     count(*) AS interval_count,
     sum(_uncovered_ns(start_ns, end_ns, reached_ns)) AS busy_ns,
     coalesce(
-        sum(_uncovered_ns(start_ns, end_ns, class_reached_ns)) FILTER (class = 'communication'), 0
+        sum(_uncovered_ns(start_ns, end_ns, communication_reached_ns)) FILTER (communicates), 0
     ) AS communication_ns
 FROM reached
 GROUP BY run_id, span_id, device, clock_id;

@@ -1,46 +1,64 @@
--- Only where the source itself puts host and device on one axis. A range join alone, as in _step_launched.
-WITH numbered AS (
-    SELECT run_id, host_clock_id, row_number() OVER () AS run_number
-    FROM runs
-    SEMI JOIN _step_spans USING (run_id)
-    WHERE host_clock_id IS NOT NULL
-),
-steps AS (
-    SELECT
-        span_id,
-        (run_number::HUGEINT << 66) + start_ns AS start_ns,
-        (run_number::HUGEINT << 66) + end_ns AS end_ns
-    FROM _step_spans
-    JOIN numbered USING (run_id)
-),
-work AS (
-    SELECT
-        run_id, device, clock_id,
-        (run_number::HUGEINT << 66) + start_ns AS start_ns,
-        (run_number::HUGEINT << 66) + start_ns + duration_ns AS end_ns
-    FROM device_intervals
-    JOIN numbered USING (run_id)
-    WHERE clock_id = host_clock_id
-),
-clipped AS (
-    SELECT
-        run_id, span_id, device, clock_id,
-        greatest(work.start_ns, steps.start_ns) AS start_ns,
-        least(work.end_ns, steps.end_ns) AS end_ns
-    FROM work
-    JOIN steps ON work.start_ns < steps.end_ns AND work.end_ns > steps.start_ns
+-- Only where the source itself puts host and device on one axis. The pieces of a clock do not overlap, so the busy time
+-- up to an instant is what lies before the last piece that began by then, and of that piece what is over:
+--
+--   pieces      [==)   [====)
+--   busy up to      2     2+2
+--
+-- The busy time of a window is the one up to its end minus the one up to its start: two look-ups a step.
+WITH shared AS (
+    SELECT run_id, host_clock_id FROM runs SEMI JOIN _step_spans USING (run_id) WHERE host_clock_id IS NOT NULL
 ),
 reached AS (
     SELECT
-        *,
+        work.run_id,
+        device,
+        clock_id,
+        start_ns::HUGEINT AS start_ns,
+        start_ns::HUGEINT + duration_ns AS end_ns,
         max(end_ns) OVER (
-            PARTITION BY run_id, span_id, device, clock_id
+            PARTITION BY work.run_id, device, clock_id
             ORDER BY start_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reached_ns
-    FROM clipped
+    FROM device_intervals AS work
+    JOIN shared ON shared.run_id = work.run_id AND shared.host_clock_id = work.clock_id
+    WHERE duration_ns > 0
+),
+pieces AS (
+    SELECT
+        run_id,
+        device,
+        clock_id,
+        greatest(start_ns, coalesce(reached_ns, start_ns)) AS piece_start_ns,
+        end_ns AS piece_end_ns,
+        sum(piece_end_ns - piece_start_ns) OVER (
+            PARTITION BY run_id, device, clock_id ORDER BY piece_start_ns ROWS UNBOUNDED PRECEDING
+        ) AS busy_by_end_ns
+    FROM reached
+    WHERE reached_ns IS NULL OR end_ns > reached_ns
+),
+bounds AS (
+    SELECT
+        steps.run_id,
+        span_id,
+        device,
+        clock_id,
+        unnest([{at_ns: start_ns::HUGEINT, sign: -1}, {at_ns: end_ns, sign: 1}], recursive := true)
+    FROM _step_spans AS steps
+    JOIN (SELECT DISTINCT run_id, device, clock_id FROM pieces) AS clocks ON clocks.run_id = steps.run_id
+),
+looked_up AS (
+    SELECT
+        bounds.*,
+        coalesce(busy_by_end_ns - greatest(piece_end_ns - at_ns, 0), 0) AS busy_by_now_ns
+    FROM bounds
+    ASOF LEFT JOIN pieces
+        ON pieces.run_id = bounds.run_id
+        AND pieces.device = bounds.device
+        AND pieces.clock_id = bounds.clock_id
+        AND bounds.at_ns >= pieces.piece_start_ns
 )
-SELECT run_id, span_id, device, clock_id, sum(_uncovered_ns(start_ns, end_ns, reached_ns)) AS busy_ns
-FROM reached
+SELECT run_id, span_id, device, clock_id, sum(sign * busy_by_now_ns) AS busy_ns
+FROM looked_up
 GROUP BY run_id, span_id, device, clock_id;
 
 COMMENT ON VIEW _step_window IS

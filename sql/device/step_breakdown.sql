@@ -5,12 +5,13 @@ WITH clocks AS (
         work.run_id,
         work.device,
         work.clock_id,
-        bool_or(launch.seq IS NOT NULL) AS linked,
         coalesce(any_value(runs.host_clock_id) = work.clock_id, false) AS shared
     FROM device_intervals AS work
     JOIN runs ON runs.run_id = work.run_id
-    LEFT JOIN _launch_index AS launch ON launch.run_id = work.run_id AND launch.correlation_id = work.correlation_id
     GROUP BY work.run_id, work.device, work.clock_id
+),
+linked AS (
+    SELECT DISTINCT run_id, device, clock_id FROM device_intervals SEMI JOIN launches USING (run_id, correlation_id)
 )
 SELECT
     steps.run_id,
@@ -22,13 +23,15 @@ SELECT
     steps.duration_ns AS host_wall_ns,
     clocks.device,
     clocks.clock_id,
-    CASE WHEN clocks.linked THEN coalesce(launched.interval_count, 0) END AS launched_intervals,
-    CASE WHEN clocks.linked THEN coalesce(launched.busy_ns, 0) END AS launched_busy_ns,
-    CASE WHEN clocks.linked THEN coalesce(launched.communication_ns, 0) END AS launched_communication_ns,
+    CASE WHEN linked.run_id IS NOT NULL THEN coalesce(launched.interval_count, 0) END AS launched_intervals,
+    CASE WHEN linked.run_id IS NOT NULL THEN coalesce(launched.busy_ns, 0) END AS launched_busy_ns,
+    CASE WHEN linked.run_id IS NOT NULL THEN coalesce(launched.communication_ns, 0) END AS launched_communication_ns,
     CASE WHEN clocks.shared THEN coalesce(inside.busy_ns, 0) END AS window_busy_ns,
     CASE WHEN clocks.shared THEN steps.duration_ns - coalesce(inside.busy_ns, 0) END AS window_idle_ns
 FROM _step_spans AS steps
 LEFT JOIN clocks ON clocks.run_id = steps.run_id
+LEFT JOIN linked
+    ON linked.run_id = clocks.run_id AND linked.device = clocks.device AND linked.clock_id = clocks.clock_id
 LEFT JOIN _step_launched AS launched
     ON launched.run_id = steps.run_id
     AND launched.span_id = steps.span_id

@@ -172,3 +172,12 @@ def test_stream_overlaps_and_gaps_are_those_of_a_walk_over_every_nanosecond(
     found = store.rows("SELECT clock_id, stream_id, other_stream_id, overlap_ns FROM stream_overlaps")
     assert {tuple(row[:3]): row[3] for row in found} == overlaps
     assert dict(store.rows("SELECT clock_id, sum(duration_ns) FROM idle_gaps GROUP BY 1")) == gaps
+
+
+def test_pairs_of_more_streams_than_one_walk_holds(tiny: TinyStore) -> None:
+    # stream n runs [n, n + 2): it meets the next one for 1 ns, and nothing else; 150 streams are three blocks
+    traced(tiny)
+    for number in range(150):
+        work(tiny, number, 2, stream_id=f"{number:03}")
+    rows = tiny.rows("SELECT stream_id, other_stream_id, overlap_ns FROM stream_overlaps ORDER BY 1")
+    assert rows == [(f"{number:03}", f"{number + 1:03}", 1) for number in range(149)]
