@@ -11,6 +11,7 @@ import duckdb
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
 from .tables import TABLES
+from .untrusted import sql_fault
 from .views import create_input_tables, create_input_views, create_views, quote, views_digest
 
 CATALOGUE = "planewise.duckdb"
@@ -32,7 +33,7 @@ def build_catalog(root: Path, *, force: bool = False) -> Path:
     temporary = temporary_sibling(path)
     try:
         with duckdb.connect(str(temporary)) as con:
-            _fill(con, root)
+            _fill_or_refuse(con, root)
         sync_file(temporary)
         os.replace(temporary, path)
     finally:
@@ -52,7 +53,7 @@ def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
         if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise
     con = duckdb.connect()
-    _fill(con, root)
+    _fill_or_refuse(con, root)
     return con
 
 
@@ -65,6 +66,13 @@ def _is_current(path: Path, root: Path) -> bool:
     except duckdb.Error:
         return False  # Of an older DuckDB, or damaged: it holds nothing that cannot be built again.
     return rows == [(views_digest(), str(root))]
+
+
+def _fill_or_refuse(con: duckdb.DuckDBPyConnection, root: Path) -> None:
+    try:
+        _fill(con, root)
+    except duckdb.Error as error:
+        raise sql_fault(error) from error
 
 
 def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:

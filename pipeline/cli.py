@@ -14,6 +14,7 @@ from ..recorder.errors import PlanewiseError
 from .commands.campaign import campaign
 from .commands.catalog import catalog
 from .commands.compare import compare
+from .commands.discard import discard
 from .commands.ingest import ingest
 from .commands.nightly import nightly
 from .commands.overview import overview
@@ -45,6 +46,7 @@ for _command in (
     ingest,
     qualify,
     publish,
+    discard,
     nightly,
     verify,
     compare,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +13,10 @@ import pyarrow as pa
 from ..ingest.base import READERS, Reader, detect_format, source_digest
 from ..recorder.errors import Conflict, InputRefused, PlanewiseError, UsageError
 from .fsio import sync_folder
+from .progress import Progress
 from .run_folder import is_regular
 from .staging import StagedRun, stage_source
 from .store import Store, run_key
-
-Progress = Callable[[int, int, str], None]
-"""Called with (done, total, what) before each source and once at the end."""
 
 _STORE_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
@@ -70,9 +68,14 @@ def _ingest_or_refuse(store: Store, source: Path, reader: Reader | None, known: 
     except PlanewiseError as error:
         return IngestResult(str(source), "refused", code=error.code, message=str(error))
     except (OSError, pa.ArrowException, ValueError, RecursionError) as error:
-        if isinstance(error, OSError) and error.errno in _STORE_FULL:
+        if isinstance(error, OSError) and (error.errno in _STORE_FULL or _is_in(error.filename, store.path)):
             raise
         return IngestResult(str(source), "refused", code="unreadable", message=f"{source}: cannot be read: {error}")
+
+
+def _is_in(filename: object, folder: Path) -> bool:
+    """The fault is that of a file of the store, which is no fault of the source."""
+    return isinstance(filename, str | os.PathLike) and Path(os.fspath(filename)).is_relative_to(folder)
 
 
 def _ingest(store: Store, source: Path, reader: Reader | None, known: dict[str, str]) -> IngestResult:
@@ -102,7 +105,7 @@ def _place(store: Store, staged: StagedRun, source: Path) -> str:
         f"run id {staged.run_id!r} is in the store with other content ({known.source_digest}, "
         f"this source has {staged.source_digest})",
         source=source,
-        remedy="a run id names one recording: give the other one its own id, or remove the staged one",
+        remedy="a run id names one recording: give the other one its own id, or planewise discard the staged one",
     )
 
 

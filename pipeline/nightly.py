@@ -19,13 +19,13 @@ from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
 from .loose import bundle_connection
 from .output import to_json
+from .progress import Progress
 from .publish import Publication, publish
 from .qualify import Qualification, qualify
 from .store import Store, run_key
 from .tables import TABLES
 from .untrusted import lock_down, members_where
 
-Progress = Callable[[int, int, str], None]
 Stage = Callable[[str], Progress]
 
 HOTTEST = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import sys
@@ -22,12 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..recorder.errors import UsageError
 from .fsio import write_atomic
 
 TABLE_ROWS = 50
 """Rows that the table format shows; what it leaves out is said below the table."""
 
 _INT64_MAX = 2**63 - 1
+_CSV_SPECIAL = frozenset(',"\r\n')
 
 
 class OutputFormat(StrEnum):
@@ -159,7 +159,19 @@ def _is_numeric(column: Sequence[Any]) -> bool:
     return all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column)
 
 
+def _check_names(rows: Rows) -> None:
+    """A JSON object holds each name once; rows that would lose a column are refused before any is written."""
+    twice = sorted({name for name in rows.columns if list(rows.columns).count(name) > 1})
+    if twice:
+        raise UsageError(
+            f"several columns are named {', '.join(twice)}, and a JSON object holds a name once",
+            code="duplicate_column",
+            remedy="name the columns with AS, or use --format csv",
+        )
+
+
 def _write_json(rows: Rows, out: TextIO, title: str | None) -> None:
+    _check_names(rows)
     lines = (to_json(dict(zip(rows.columns, row, strict=True))) for row in rows.values)
     first = next(lines, None)
     if first is None:
@@ -172,15 +184,22 @@ def _write_json(rows: Rows, out: TextIO, title: str | None) -> None:
 
 
 def _write_ndjson(rows: Rows, out: TextIO, title: str | None) -> None:
+    _check_names(rows)
     for row in rows.values:
         out.write(to_json(dict(zip(rows.columns, row, strict=True))) + "\n")
 
 
 def _write_csv(rows: Rows, out: TextIO, title: str | None) -> None:
     for row in chain([rows.columns], rows.values):
-        line = io.StringIO()
-        csv.writer(line, lineterminator="\n").writerow([_cell(value) for value in row])
-        out.write(line.getvalue())
+        out.write(",".join(map(_csv_cell, row)) + "\n")
+
+
+def _csv_cell(value: Any) -> str:
+    """One cell: nothing for NULL, and quotes around an empty text, which the csv module writes alike."""
+    text = _cell(value)
+    if value is None or (text and not _CSV_SPECIAL.intersection(text)):
+        return text
+    return '"' + text.replace('"', '""') + '"'
 
 
 _WRITERS: dict[OutputFormat, Callable[[Rows, TextIO, str | None], None]] = {

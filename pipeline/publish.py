@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ from typing import Any
 from ..recorder.errors import Conflict, InputRefused, PlanewiseError
 from .bundle import MANIFEST, Receipt, verify_bundle, write_manifest
 from .fsio import sync_folder, sync_tree, walk
+from .progress import Progress
 from .store import RunFolder, Store
 
 PUBLICATION_SCHEMA = "planewise/publication/1"
 """Format of a publication receipt."""
-
-Progress = Callable[[int, int, str], None]
-"""Called with (done, total, what)."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,10 @@ from .evidence import build_packets
 from .fsio import write_atomic
 from .load import load_runs
 from .packet import decode_packet, encode_packet
+from .progress import Progress
 from .report import render_report
 from .store import RunFolder, Store, run_key
 from .views import views_digest
-
-Progress = Callable[[int, int, str], None]
-"""Called with (done, total, what)."""
 
 BATCH_BYTES = 256 * 1024 * 1024
 """Parquet bytes of the runs that are loaded together; a larger run is loaded alone."""

@@ -145,7 +145,10 @@ class Store:
 
 
 class OpenStore:
-    """A store open for queries; ``sql`` gives DuckDB relations, with ``.pl()``, ``.df()`` and ``.arrow()``."""
+    """A store open for queries; ``sql`` gives DuckDB relations, with ``.pl()``, ``.arrow()`` and ``.df()``.
+
+    ``.df()`` needs pandas, which planewise does not install.
+    """
 
     def __init__(self, store: Store) -> None:
         """Use :func:`open_store`."""

@@ -9,7 +9,7 @@ import click
 from ..campaign import campaign_status, load_campaign
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..store import Store
-from .options import format_option, note, output_option
+from .options import StorePath, format_option, note, output_option
 
 COLUMNS = ("capture_step", "bundle", "state", "run_id", "message")
 
@@ -24,7 +24,7 @@ def campaign() -> None:
 @click.option(
     "--store",
     "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=StorePath(),
     envvar="PLANEWISE_STORE",
     help="Store whose bundles hold the planned run ids; not needed when the manifest plans bundle paths.",
 )

@@ -13,7 +13,7 @@ from ..compare import compare_bundles
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..store import Store
 from ..untrusted import lock_down, members_where
-from .options import format_option, note, output_option
+from .options import StorePath, format_option, note, output_option
 
 
 @click.command()
@@ -30,7 +30,7 @@ from .options import format_option, note, output_option
 @click.option(
     "--store",
     "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=StorePath(),
     envvar="PLANEWISE_STORE",
     help="Store of the predicates; only its published, complete captures take part.",
 )

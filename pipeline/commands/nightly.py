@@ -13,8 +13,9 @@ import click
 from ..campaign import load_campaign
 from ..nightly import NightlyReport, run_nightly
 from ..output import printable
+from ..progress import Progress
 from ..store import Store
-from .options import ProgressCallback, progress_bar, store_option
+from .options import progress_bar, store_option
 
 
 @click.command()
@@ -39,7 +40,7 @@ def nightly(sources: tuple[Path, ...], store_path: Path, campaign_path: Path) ->
     store = Store.open(store_path, create=True)
     with ExitStack() as stack:
 
-        def stage(title: str) -> ProgressCallback:
+        def stage(title: str) -> Progress:
             return stack.enter_context(progress_bar(title))
 
         report = run_nightly(store, campaign, list(sources), stage)
@@ -64,6 +65,8 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
         f"campaign {printable(status['campaign_id'])}: {status['planned']} planned, {status['published']} published, "
         f"{status['failed']} failed, {status['missing']} missing"
     )
+    if not report.comparisons:
+        yield "comparisons: the manifest declares none"
     for comparison in report.comparisons:
         yield from _comparison(comparison)
     yield "hottest activations by observed host time a run (median over valid runs; other metrics rank by themselves):"

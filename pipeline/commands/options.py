@@ -9,15 +9,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import rich.progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from ..output import OutputFormat
+from ..progress import Progress
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
-ProgressCallback = Callable[[int, int, str], None]
-"""Called by a stage with (done, total, what)."""
+
+class StorePath(click.Path):
+    """The folder of a store; an empty text is no folder, least of all the current one."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path of a text; fails for an empty one."""
+        if value == "":
+            self.fail("is empty; name the folder of the store", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def store_option(function: Decorated) -> Decorated:
@@ -25,7 +37,7 @@ def store_option(function: Decorated) -> Decorated:
     return click.option(
         "--store",
         "store_path",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=StorePath(),
         required=True,
         envvar="PLANEWISE_STORE",
         show_envvar=True,
@@ -67,10 +79,10 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[ProgressCallback]:
+def progress_bar(title: str) -> Iterator[Progress]:
     """A progress bar on standard error; nothing at all when that is no terminal."""
     console = Console(file=sys.stderr)
-    bar = Progress(
+    bar = rich.progress.Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),

@@ -18,10 +18,16 @@ COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 
 @click.command()
 @store_option
-@click.option("--require-valid", is_flag=True, help="Exit with 1 unless every staged run is valid and complete.")
+@click.option(
+    "--require-valid",
+    is_flag=True,
+    help="Exit with 1 unless every staged run is valid.",
+)
 @format_option()
 def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) -> int:
     """Judge every staged run: structural health, capabilities and evidence, in SQL over all of them at once.
+
+    A run whose planes cannot be read is refused; the others go on, and the exit code is 3.
 
     \b
     Example: planewise qualify --store /data/store --require-valid
@@ -31,10 +37,12 @@ def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) 
         results = qualify_store(store, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
     note(f"{len(results)} staged runs, {sum(r.status == 'valid' for r in results)} valid")
+    if not results:
+        note("nothing is staged; the published runs were judged before: planewise sql 'FROM run_health'")
     bad = [result.run_id for result in results if result.status != "valid"]
     if require_valid and bad:
         raise CheckFailed(
             f"{len(bad)} of {len(results)} staged runs are not valid: {', '.join(sorted(bad)[:5])}",
             remedy="read report.md in their staging folders, or query --kind health",
         )
-    return 0
+    return 3 if any(result.status == "refused" for result in results) else 0

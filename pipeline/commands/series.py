@@ -12,7 +12,7 @@ from ..campaign import load_campaign
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..series import series_of_bundles, series_of_campaign
 from ..store import Store
-from .options import format_option, output_option
+from .options import StorePath, format_option, output_option
 
 COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
 
@@ -25,7 +25,7 @@ COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
 @click.option(
     "--store",
     "store_path",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=StorePath(),
     envvar="PLANEWISE_STORE",
     help="Store that holds the manifest's planned run ids.",
 )

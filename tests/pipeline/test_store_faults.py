@@ -1,0 +1,156 @@
+"""What lies in a store and does not belong there, and what a store must not do: the commands go on, or say why not."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import duckdb
+import pytest
+from store_support import published, store_with, write_trace
+
+from planewise.pipeline.cli import run
+from planewise.pipeline.discard import discard
+from planewise.pipeline.publish import publish
+from planewise.pipeline.store import Store
+from planewise.pipeline.untrusted import lock_down, members_where, sql_fault
+from planewise.recorder.errors import InputRefused, UsageError
+
+
+def campaign(folder: Path, **comparison: object) -> Path:
+    document = {
+        "schema": "planewise/campaign/1",
+        "campaign_id": "c",
+        "entrypoint": "train_step",
+        "planned": [{"capture_step": 3, "run_id": "r1"}, {"capture_step": 4, "run_id": "r2"}],
+        "comparisons": [comparison] if comparison else [],
+    }
+    path = folder / "campaign.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_a_stray_folder_among_the_bundles_is_named_and_stops_no_night(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_with(tmp_path, "r1")
+    publish(store)
+    (store.path / "bundles" / "notes").mkdir()
+    source = write_trace(tmp_path / "more.jsonl", "r2")
+    assert run(["nightly", "--store", str(store.path), "--campaign", str(campaign(tmp_path)), str(source)]) == 3
+    lines = capsys.readouterr().out
+    assert "published: 1 new, 1 already published, 1 refused" in lines
+    assert "bundles/notes/bundle.json: cannot be read: No such file or directory [notes]" in lines
+    assert set(store.bundle_paths()) == {"r1", "r2"}
+
+
+def test_a_damaged_planned_bundle_is_verification_failed_and_not_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = published(tmp_path)
+    (bundle / "planes" / "runs.parquet").write_bytes(b"damaged")
+    store = str(tmp_path / "store")
+    assert run(["campaign", "status", str(campaign(tmp_path)), "--store", store, "--format", "json"]) == 0
+    states = [row["state"]["state"] for row in json.loads(capsys.readouterr().out)["captures"]]
+    assert states == ["verification_failed", "missing"]
+
+
+def test_a_store_inside_a_store_is_refused(tmp_path: Path) -> None:
+    store = store_with(tmp_path)
+    with pytest.raises(UsageError, match="inside another store"):
+        Store.open(store.path / "staging" / "inner", create=True)
+
+
+def test_planned_run_ids_demand_a_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["campaign", "status", str(campaign(tmp_path))]) == 2
+    assert "name the store with --store" in capsys.readouterr().err
+
+
+def test_a_predicate_cannot_read_a_file_outside_the_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_with(tmp_path, "r1")
+    publish(store)
+    secret = tmp_path / "secret.txt"
+    secret.write_text("r1")
+    where = f"run_id = (SELECT content FROM read_text('{secret}'))"
+    arguments = ["compare", "--store", str(store.path), "--baseline-where", where, "--candidate-where", "true"]
+    assert run(arguments) == 2
+    assert "file system operations are disabled" in capsys.readouterr().err
+
+
+def test_the_predicates_of_a_campaign_cannot_read_a_file_outside_its_bundles(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_with(tmp_path, "r1")
+    secret = tmp_path / "secret.txt"
+    secret.write_text("r1")
+    where = {"where": f"run_id = (SELECT content FROM read_text('{secret}'))"}
+    manifest = campaign(tmp_path, name="n", baseline=where, candidate=where)
+    source = write_trace(tmp_path / "more.jsonl", "r2")
+    assert run(["nightly", "--store", str(store.path), "--campaign", str(manifest), str(source)]) == 2
+    assert "file system operations are disabled" in capsys.readouterr().err
+
+
+def test_a_locked_connection_reads_its_folders_and_writes_nothing(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "a.csv").write_text("x\n1\n")
+    with duckdb.connect() as con:
+        lock_down(con, [inside])
+        assert con.execute(f"SELECT x FROM '{inside}/a.csv'").fetchall() == [(1,)]
+        with pytest.raises(duckdb.Error, match="locked"):
+            con.execute("SET enable_external_access = true")
+
+
+def test_damaged_data_is_no_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bundle = published(tmp_path)
+    (bundle / "planes" / "spans.parquet").write_bytes(b"no parquet at all")
+    assert run(["sql", "SELECT count(*) FROM spans", "--store", str(tmp_path / "store")]) == 3
+    assert "planewise verify" in capsys.readouterr().err
+    assert isinstance(sql_fault(duckdb.IOException("x")), InputRefused)
+    assert isinstance(sql_fault(duckdb.ParserException("x")), UsageError)
+
+
+def test_failed_runs_are_told_apart_from_the_members_of_a_cohort(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "r1")
+    with store.connect() as con:
+        assert members_where(con, "true").complete == ("r1",)
+        assert members_where(con, "true").left_out == ()
+
+
+def test_discard_takes_a_staged_run_and_never_a_published_one(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "kept", "gone")
+    [first] = discard(store, ["gone"])
+    publish(store)
+    results = discard(store, ["kept", "gone"])
+    assert first.status == "discarded"
+    assert [(result.status, result.message) for result in results] == [
+        ("refused", "it is published, and a bundle is never taken back"),
+        ("refused", "no such run is staged"),
+    ]
+    assert store.staged() == []
+    assert list(store.bundle_paths()) == ["kept"]
+
+
+def test_discard_says_what_it_did_and_exits_3_for_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_with(tmp_path, "r1")
+    assert run(["discard", "r1", "nobody", "--store", str(store.path), "--format", "csv"]) == 3
+    assert capsys.readouterr().out == "run_id,status,message\nr1,discarded,\nnobody,refused,no such run is staged\n"
+
+
+@pytest.mark.parametrize("command", [["qualify"], ["ingest", "x"], ["campaign", "status", "c.json"]])
+def test_an_empty_store_path_is_wrong_use(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, "--store", ""]) == 2
+    assert "name the folder of the store" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_store_that_cannot_be_written_still_answers(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "r1")
+    (store.path / "planewise.duckdb").unlink(missing_ok=True)
+    store.path.chmod(0o555)
+    try:
+        with Store.open(store.path).connect() as con:
+            assert con.execute("SELECT run_id FROM runs").fetchall() == [("r1",)]
+    finally:
+        store.path.chmod(0o755)
