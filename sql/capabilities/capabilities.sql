@@ -3,7 +3,8 @@
 -- only a capture that did not complete lowers them.
 --
 -- A foreign trace is not judged by the structural rules, so nothing rests on them: its spans are a sample, and an outer
--- wall time exists only where its user named the measured span.
+-- wall time exists only where its user named the measured span. Its contract is what its reader could tell from the
+-- rows, not a word of the producer, so it counts as no declaration.
 --
 -- No Nsight reader exists yet, so no run has GPU evidence to correlate or to bind.
 WITH issues AS (
@@ -24,7 +25,20 @@ judged AS (
         runs.run_id,
         runs.schema AS trace_schema,
         runs.schema || ' validation' AS validation,
-        runs.capture_contract AS declared,
+        CASE WHEN _is_foreign(runs.source_format)
+            THEN {
+                device_timing: 'none', operations: 'none', tensors: 'none', gradients: 'none', logical_memory: 'none',
+                physical_memory: 'none'
+            }
+            ELSE {
+                device_timing: runs.capture_contract.device_timing,
+                operations: runs.capture_contract.operations,
+                tensors: runs.capture_contract.tensors,
+                gradients: runs.capture_contract.gradients,
+                logical_memory: runs.capture_contract.logical_memory,
+                physical_memory: runs.capture_contract.physical_memory
+            }
+        END AS declared,
         _is_foreign(runs.source_format) AS is_foreign,
         health.structurally_valid AS valid,
         health.capture_complete AS complete,

@@ -11,6 +11,7 @@ FROM (VALUES
     (10, NULL, '%nvshmem%', 'communication'),
     (20, '%hccl%', NULL, 'communication'),
     (20, '%communication%', NULL, 'communication'),
+    (30, 'mtia\_ccp\_events', 'dma\_%', 'memcpy'),
     (30, '%memcpy%', NULL, 'memcpy'),
     (30, '%memset%', NULL, 'memset'),
     (40, '%kernel%', NULL, 'compute'),

@@ -26,6 +26,7 @@ def class_of(store: TinyStore, category: str | None, name: str | None) -> str:
         ("kernel", "volta_sgemm_128x64_nn", "compute"),
         ("kernel", "void memcpy_like_kernel<float>()", "compute"),
         ("mtia_ccp_events", "batch_matmul", "compute"),
+        ("mtia_ccp_events", "dma_request", "memcpy"),
         ("mtiaXccpXevents", "batch_matmul", "other"),
         ("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", "memcpy"),
         ("Memcpy", None, "memcpy"),

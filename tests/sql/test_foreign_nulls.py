@@ -117,6 +117,14 @@ def test_a_foreign_run_claims_no_structure_and_no_wall_time(tiny: TinyStore) -> 
     assert tiny.rows("SELECT outer_wall_time_ns FROM outer_wall_time") == [(None,)]
 
 
+def test_what_a_reader_told_from_the_rows_is_no_word_of_the_producer(tiny: TinyStore) -> None:
+    foreign(tiny)
+    tiny.con.execute("UPDATE runs SET capture_contract = struct_update(capture_contract, device_timing := 'partial')")
+    tiny.add("device_intervals", {"start_ns": 0, "duration_ns": 1})
+    query = "SELECT level, reason FROM capabilities WHERE field = 'nested_device_time'"
+    assert tiny.rows(query) == [("partial", "device timing was recorded, but its coverage was not declared")]
+
+
 def test_a_supplied_measured_span_gives_an_outer_wall_time(tiny: TinyStore) -> None:
     foreign(tiny).add("spans", {"id": "m", "start_ns": 0, "duration_ns": 10, "measured": True})
     query = "SELECT level, source FROM capabilities WHERE field = 'outer_wall_time'"
