@@ -48,7 +48,7 @@ class Collector:
 
     def __init__(self, file: str, spill: Spill, *, python_functions: bool = False) -> None:
         self.ledger = Ledger()
-        self.nesting = Nesting()
+        self.nesting = Nesting(spill.folder)
         self.pairs = Pairs()
         self.categories: Counter[str | None] = Counter()
         self.unknown: Counter[str] = Counter()

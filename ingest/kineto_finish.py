@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from .contract import PlaneBatch, widen
 from .kineto_categories import DEVICE_OF_RUNTIME
 from .kineto_collect import Collector
-from .kineto_links import LAUNCH, OP, SPAN
+from .kineto_links import LAUNCH, OP, SPAN, Links
 from .kineto_run import clock_id
 from .kineto_spill import Spill
 
@@ -53,9 +53,9 @@ class Finish:
         """Every plane with rows, plane by plane, in seq order."""
         ends = self._collector.pairs.ends()
         links = self._collector.nesting.link((ends[:, 0], ends[:, 1]))
-        yield from self._linked("ops", links.of(OP), self._op)
-        yield from self._linked("launches", links.of(LAUNCH), self._launch)
-        yield from self._linked("spans", links.of(SPAN), lambda table, span, op: self._span(table, span, ends))
+        yield from self._linked("ops", links, OP, self._op)
+        yield from self._linked("launches", links, LAUNCH, self._launch)
+        yield from self._linked("spans", links, SPAN, lambda table, span, op: self._span(table, span, ends))
         del links
         for table in self._spill.read("device_intervals"):
             yield self._batch("device_intervals", self._device(table))
@@ -63,10 +63,10 @@ class Finish:
             for table in self._spill.read(plane):
                 yield self._batch(plane, table)
 
-    def _linked(self, plane: str, links: tuple[Any, Any], complete: Any) -> Iterator[PlaneBatch]:
+    def _linked(self, plane: str, links: Links, family: int, complete: Any) -> Iterator[PlaneBatch]:
         at = 0
         for table in self._spill.read(plane):
-            span, op = (column[at : at + table.num_rows] for column in links)
+            span, op = links.read(family, at, table.num_rows)
             at += table.num_rows
             yield self._batch(plane, complete(table, span, op))
 

@@ -8,66 +8,94 @@ a stack whose ends only fall, so crossing slices cost nothing and lose nothing.
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .kineto_order import EVENT, EventOrder
+
 SPAN, OP, LAUNCH = 0, 1, 2
-_BLOCK = 1 << 17
+_FAMILIES = (SPAN, OP, LAUNCH)
+_NO_ENDS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
 class Links:
-    """For each host event in the order it was added: ``seq`` of the enclosing span and operation, -1 for none."""
+    """Of each family's events, in the order they were added, ``seq`` of the enclosing span and operation, or -1."""
 
-    family: Any
-    span: Any
-    op: Any
+    columns: tuple[Any, ...]
 
-    def of(self, family: int) -> tuple[Any, Any]:
-        """The links of one family's events, in their order."""
-        mine = self.family == family
-        return self.span[mine], self.op[mine]
+    def read(self, family: int, start: int, count: int) -> tuple[Any, Any]:
+        """The links of some events of a family: spans, operations."""
+        found = np.array(self.columns[family][start : start + count])
+        _forget(self.columns[family])
+        return found[:, 0], found[:, 1]
 
 
 class Nesting:
-    """Gathers the host events of a trace: about 30 bytes each."""
+    """Gathers the host events of a trace, on disk in ``folder`` when they are many."""
 
-    def __init__(self) -> None:
-        self._parts: list[tuple[Any, ...]] = []
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._order = EventOrder(folder)
+        self._rows = [0, 0, 0]
 
     def add(self, family: int, seq: Any, thread: Any, start: Any, end: Any) -> None:
-        """Add events of one family; parts may come in any order, the events of a family in theirs."""
+        """Add events of one family; the events of a family come in their order."""
+        events = np.empty(len(seq), EVENT)
+        columns = {"thread": thread, "family": family, "start": start, "end": end, "seq": seq}
+        for name, column in columns.items():
+            events[name] = column
+        events["row"] = np.arange(self._rows[family], self._rows[family] + len(seq))
+        self._rows[family] += len(seq)
         if len(seq):
-            self._parts.append((np.full(len(seq), family, np.int8), seq, thread, start, end))
+            self._order.add(events)
 
-    def link(self, ends: tuple[Any, Any] | None = None) -> Links:
-        """All links; ``ends`` gives later found ends as (seq, end) in seq order."""
-        if not self._parts:
-            empty = np.zeros(0, np.int64)
-            return Links(empty.astype(np.int8), empty, empty)
-        family, seq, thread, start, end = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-        self._parts.clear()
-        if ends is not None and len(ends[0]):
-            _fill_ends(family, seq, end, ends)
-        order = np.lexsort((seq, -end, start, thread))
-        span, op = np.full(len(seq), -1, np.int64), np.full(len(seq), -1, np.int64)
-        _walk(order, (family, seq, thread, start, end), span, op)
-        return Links(family, span, op)
+    def link(self, ends: tuple[Any, Any] = _NO_ENDS) -> Links:
+        """All links; ``ends`` gives later found ends of spans as (seq, end) in seq order."""
+        links = Links(tuple(self._column(family) for family in _FAMILIES))
+        for events, span, op in _walk(_blocks(self._order.blocks(), ends)):
+            for family in _FAMILIES:
+                mine = events["family"] == family
+                rows = events["row"][mine]
+                links.columns[family][rows, 0], links.columns[family][rows, 1] = span[mine], op[mine]
+                _forget(links.columns[family])
+        return links
 
-
-def _fill_ends(family: Any, seq: Any, end: Any, ends: tuple[Any, Any]) -> None:
-    rows = np.flatnonzero(family == SPAN)
-    at = np.searchsorted(ends[0], seq[rows])
-    hit = (at < len(ends[0])) & (ends[0][np.minimum(at, len(ends[0]) - 1)] == seq[rows])
-    end[rows[hit]] = ends[1][at[hit]]
+    def _column(self, family: int) -> Any:
+        shape = (self._rows[family], 2)
+        path = self._folder / f"links-{family}"
+        return np.memmap(path, np.int64, "w+", shape=shape) if shape[0] else np.zeros(shape, np.int64)
 
 
-def _walk(order: Any, columns: tuple[Any, ...], span: Any, op: Any) -> None:
-    """Go through the events by thread and start, with one stack of spans and one of operations.
+def _forget(column: Any) -> None:
+    """Let go of the pages of a mapped file; what was written stays in the file."""
+    if isinstance(column, np.memmap) and isinstance(mapped := column._mmap, mmap.mmap):  # type: ignore[attr-defined]
+        mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _blocks(found: Iterable[Any], ends: tuple[Any, Any]) -> Iterator[Any]:
+    """Blocks of events with their ends filled in, each sorted."""
+    for events in found:
+        if len(ends[0]):
+            _fill_ends(events, ends)
+        yield events[np.lexsort((events["seq"], -events["end"], events["start"], events["thread"]))]
+
+
+def _fill_ends(events: Any, ends: tuple[Any, Any]) -> None:
+    rows = np.flatnonzero(events["family"] == SPAN)
+    at = np.minimum(np.searchsorted(ends[0], events["seq"][rows]), len(ends[0]) - 1)
+    hit = ends[0][at] == events["seq"][rows]
+    events["end"][rows[hit]] = ends[1][at[hit]]
+
+
+def _walk(blocks: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """Go through the events by thread and start; yields each block with its links to spans and to operations.
 
     A stack holds what may still enclose a later event, outermost first, as negated ends (which rise, so that bisect
     finds among them) and seqs. The loop is written out because it runs once for every host event of a trace.
@@ -77,9 +105,9 @@ def _walk(order: Any, columns: tuple[Any, ...], span: Any, op: Any) -> None:
     op_ends: list[int] = []
     op_seqs: list[int] = []
     current = -1
-    for rows, block in _blocks(order, columns):
+    for events in blocks:
         span_links, op_links = [], []
-        for family, seq, thread, start, end in block:
+        for family, seq, thread, start, end in _numbers(events):
             if thread != current:
                 current = thread
                 for column in (span_ends, span_seqs, op_ends, op_seqs):
@@ -96,7 +124,13 @@ def _walk(order: Any, columns: tuple[Any, ...], span: Any, op: Any) -> None:
                 _push(op_ends, op_seqs, end, seq)
             elif family == SPAN:
                 _push(span_ends, span_seqs, end, seq)
-        span[rows], op[rows] = span_links, op_links
+        yield events, np.array(span_links), np.array(op_links)
+
+
+def _numbers(events: Any) -> Iterator[tuple[int, ...]]:
+    """A block as Python numbers; starts and ends negated."""
+    columns = (events["family"], events["seq"], events["thread"], -events["start"], -events["end"])
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _innermost(ends: list[int], seqs: list[int], end: int) -> int:
@@ -111,12 +145,3 @@ def _push(ends: list[int], seqs: list[int], end: int, seq: int) -> None:
         seqs.pop()
     ends.append(end)
     seqs.append(seq)
-
-
-def _blocks(order: Any, columns: tuple[Any, ...]) -> Iterator[tuple[Any, Iterator[tuple[int, ...]]]]:
-    """The events in order, as Python numbers a block at a time; starts and ends negated."""
-    family, seq, thread, start, end = columns
-    for low in range(0, len(order), _BLOCK):
-        rows = order[low : low + _BLOCK]
-        found = (family[rows], seq[rows], thread[rows], -start[rows], -end[rows])
-        yield rows, zip(*(column.tolist() for column in found), strict=True)

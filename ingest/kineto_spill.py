@@ -14,10 +14,14 @@ BATCH_ROWS = 100_000
 
 
 class Spill:
-    """One temporary Arrow stream per name, written first and read back in the same order; gone on exit."""
+    """One temporary Arrow stream per name, written first and read back in the same order; gone on exit.
+
+    ``folder`` is the temporary folder, for what else of the trace has to lie on disk.
+    """
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="planewise-kineto-")
+        self.folder = Path(self._folder.name)
         self._writers: dict[str, tuple[Any, Any]] = {}
         self.rows: dict[str, int] = {}
 
@@ -50,7 +54,7 @@ class Spill:
                     yield pa.Table.from_batches([batch])
 
     def _path(self, name: str) -> Path:
-        return Path(self._folder.name) / name
+        return self.folder / name
 
     def _close(self) -> None:
         for writer, sink in self._writers.values():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planewise.ingest import kineto_order
 from planewise.ingest.kineto_links import LAUNCH, OP, SPAN, Nesting
 
 events = st.lists(
@@ -18,17 +22,20 @@ events = st.lists(
 
 def nest(found: list[tuple[int, int, int, int]]) -> list[tuple[int, int]]:
     """(span, op) of each event; the seq of an event is its position."""
-    nesting = Nesting()
-    for family in (OP, LAUNCH, SPAN):
-        rows = [(seq, thread, start, start + dur) for seq, (f, thread, start, dur) in enumerate(found) if f == family]
-        if rows:
-            nesting.add(family, *(np.array(column, np.int64) for column in zip(*rows, strict=True)))
-    links = nesting.link()
     result: dict[int, tuple[int, int]] = {}
-    for family in (SPAN, OP, LAUNCH):
-        seqs = [seq for seq, event in enumerate(found) if event[0] == family]
-        spans, ops = links.of(family)
-        result |= dict(zip(seqs, zip(spans.tolist(), ops.tolist(), strict=True), strict=True))
+    with tempfile.TemporaryDirectory() as folder:
+        nesting = Nesting(Path(folder))
+        for family in (OP, LAUNCH, SPAN):
+            rows = [
+                (seq, thread, start, start + dur) for seq, (f, thread, start, dur) in enumerate(found) if f == family
+            ]
+            for part in filter(None, (rows[:4], rows[4:5], rows[5:])):
+                nesting.add(family, *(np.array(column, np.int64) for column in zip(*part, strict=True)))
+        links = nesting.link()
+        for family in (SPAN, OP, LAUNCH):
+            seqs = [seq for seq, event in enumerate(found) if event[0] == family]
+            spans, ops = links.read(family, 0, len(seqs))
+            result |= dict(zip(seqs, zip(spans.tolist(), ops.tolist(), strict=True), strict=True))
     return [result[seq] for seq in range(len(found))]
 
 
@@ -57,24 +64,33 @@ def test_of_equal_intervals_the_earlier_record_encloses_the_later() -> None:
     assert nest([(OP, 0, 1, 2), (OP, 0, 1, 2), (LAUNCH, 0, 1, 2)]) == [(-1, -1), (-1, 0), (-1, 1)]
 
 
+@given(events)
+def test_links_do_not_depend_on_how_many_events_are_held_at_once(found: list[tuple[int, int, int, int]]) -> None:
+    wanted = nest(found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kineto_order, "RUN_ROWS", 3)
+        patch.setattr(kineto_order, "_SAMPLE_EVERY", 1)
+        assert nest(found) == wanted
+
+
 def test_other_threads_enclose_nothing() -> None:
     assert nest([(OP, 0, 0, 9), (OP, 1, 1, 2), (LAUNCH, 1, 1, 1)]) == [(-1, -1), (-1, -1), (-1, 1)]
 
 
-def test_ends_found_later_count() -> None:
-    nesting = Nesting()
+def test_ends_found_later_count(tmp_path: Path) -> None:
+    nesting = Nesting(tmp_path)
     for family, seq, start, end in ((SPAN, 0, 0, 0), (SPAN, 1, 2, 2), (OP, 2, 3, 4)):
         nesting.add(family, *(np.array([value], np.int64) for value in (seq, 0, start, end)))
     links = nesting.link((np.array([0]), np.array([9])))
-    assert links.of(SPAN)[0].tolist() == [-1, 0]
-    assert links.of(OP)[0].tolist() == [0]
+    assert links.read(SPAN, 0, 2)[0].tolist() == [-1, 0]
+    assert links.read(OP, 0, 1)[0].tolist() == [0]
 
 
-def test_a_long_staircase_of_crossing_slices_takes_no_quadratic_time() -> None:
-    nesting = Nesting()
+def test_a_long_staircase_of_crossing_slices_takes_no_quadratic_time(tmp_path: Path) -> None:
+    nesting = Nesting(tmp_path)
     count = 200_000
     seq = np.arange(count, dtype=np.int64)
     nesting.add(OP, seq, np.zeros(count, np.int64), seq, seq + count)
     nesting.add(LAUNCH, seq + count, np.zeros(count, np.int64), seq, seq + 1)
     links = nesting.link()
-    assert links.of(LAUNCH)[1].tolist() == seq.tolist()
+    assert links.read(LAUNCH, 0, count)[1].tolist() == seq.tolist()

@@ -24,7 +24,7 @@ from kineto_support import (
 )
 from mutate import mutant
 
-from planewise.ingest import kineto_stream
+from planewise.ingest import kineto_order, kineto_stream
 from planewise.ingest.kineto_recovery import recover
 from planewise.recorder.errors import InputRefused
 
@@ -187,3 +187,12 @@ def test_mutants_are_read_or_refused_and_their_ledgers_add_up(tmp_path: Path) ->
         rows = {k: len(v) for k, v in planes.items() if k not in ("runs", "ingest_counts", "ingest_issues")}
         assert +rows_by_ledger(planes) == rows
         assert records(planes) > 0
+
+
+def test_rows_do_not_depend_on_how_many_host_events_are_held_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = read_text(tmp_path, TEXT)
+    monkeypatch.setattr(kineto_order, "RUN_ROWS", 2)
+    monkeypatch.setattr(kineto_order, "_SAMPLE_EVERY", 1)
+    assert read_text(tmp_path, TEXT) == wanted
