@@ -24,6 +24,9 @@ from .streams import StreamDamaged, chunks, head
 TOTAL = "PTA+GE"
 """The component of ``memory_record`` that sums up the allocators of PyTorch (PTA) and of the graph engine (GE)."""
 
+LONGEST_LINE = 1 << 22
+"""Characters without the end of a line after which the rest of the file is given up."""
+
 _KB, _MB = 1 << 10, 1 << 20
 _HEADS: Mapping[str, re.Pattern[bytes]] = {
     "memory_record": re.compile(rb"(\xef\xbb\xbf)?Component,Timestamp\(us\)\s*,Total Allocated\(MB\),"),
@@ -135,6 +138,10 @@ class _Report:
             for piece in chunks(self._path):
                 *lines, rest = (rest + decoder.decode(piece)).replace("\0", "\ufffd").split("\n")
                 yield from (f"{line}\n" for line in lines)
+                if len(rest) > LONGEST_LINE:
+                    message = f"no line ends within {len(rest)} characters; what follows was not read"
+                    self.fates.note("line_too_long", "data_loss", message)
+                    return
         except StreamDamaged as error:
             self.fates.note("damaged_stream", "data_loss", error.message, offset=error.offset)
         if rest:

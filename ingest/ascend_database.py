@@ -64,7 +64,7 @@ class DatabaseRows:
         self._memory_kinds = database.names("ENUM_MEMORY")
         self._modules = database.names("ENUM_MODULE")
         self._data_types = database.names("ENUM_HCCL_DATA_TYPE")
-        self._kernels = database.names("COMPUTE_TASK_INFO", "globalTaskId", "name")
+        self._kernels = dict(database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name"))
         rows = database.rows("COMMUNICATION_TASK_INFO", "globalTaskId", "taskType", "size")
         self._collective_tasks = {task: (kind, size) for task, kind, size in rows}
         self._operation_of = self._operations()
@@ -87,7 +87,7 @@ class DatabaseRows:
             "NPU_OP_MEM": self._allocation,
         }
         for table, read in readers.items():
-            yield from self._table(table, _READ[table], REQUIRED[table], read)
+            yield from self._table(table, READ_COLUMNS[table], REQUIRED[table], read)
         for table, (named, sampled) in COUNTERS.items():
             columns = ("timestampNs", "deviceId", *named, *sampled)
             yield from self._table(table, columns, columns[:1], self._sample)
@@ -128,7 +128,7 @@ class DatabaseRows:
 
     def _text(self, key: Any) -> str | None:
         value = self._strings.get(key)
-        return str(value) if value is not None and value != "N/A" else None
+        return None if value == "N/A" else value
 
     def _label(self, device: Any) -> str:
         number = integer(device)
@@ -298,7 +298,7 @@ class DatabaseRows:
 
     def _kind(self, key: Any) -> str | None:
         """allocate, release, app, device, read or write: by the enumeration of older exports, else by the strings."""
-        return str(self._memory_kinds[key]) if key in self._memory_kinds else self._text(key)
+        return self._memory_kinds[key] if key in self._memory_kinds else self._text(key)
 
     def _operator(self, table: str, name: Any, size: Any, allocated: Any, released: Any, device: Any) -> None:
         """One allocation and, where the row has one, its release; the row itself is the storage's identity."""
@@ -328,7 +328,7 @@ class DatabaseRows:
         self.fates.keep(table, "memory_events")
 
 
-_READ: dict[str, tuple[str, ...]] = {
+READ_COLUMNS: dict[str, tuple[str, ...]] = {
     "PYTORCH_API": (
         *("startNs", "endNs", "globalTid", "name", "type"),
         *("connectionId", "sequenceNumber", "inputShapes", "inputDtypes"),

@@ -33,7 +33,7 @@ class AscendDbReader:
         try:
             with closing(Database(path)) as database:
                 yield from self._planes(path, digest, database)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # The latter for a damaged text of SQLite's own message.
             message = f"the database cannot be read: {error}"
             raise InputRefused(message, source=path, code="damaged_database", remedy="copy it again") from None
 
@@ -45,14 +45,13 @@ class AscendDbReader:
         meta = database.names("META_DATA", "name", "value")
         started = next(database.rows("SESSION_TIME_INFO", "startTimeNs"), (None,))[0]
         ranks = [integer(rank) for (rank,) in database.rows("RANK_DEVICE_MAP", "rankId")]
-        version = meta.get("SCHEMA_VERSION")
         run = ForeignRun(
             run_id=run_id,
             schema="ascend/db",
             source_format=self.name,
             source_digest=digest,
             producer="Ascend PyTorch profiler" if "PYTORCH_API" in database.tables else "msprof",
-            source_version=None if version is None else str(version),
+            source_version=meta.get("SCHEMA_VERSION"),
             time_unit="ns",
             host_clock_id=run_id,
             link_keys=("CONNECTION_IDS.id", "connectionId"),

@@ -20,13 +20,15 @@ Scalar = int | str | float | bool | None
 FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises for bytes that are no events."""
 
-NO_RECORD = ("array_not_closed", "damaged_stream")
+NO_RECORD = ("array_not_closed", "damaged_stream", "event_too_long")
 """Codes of what is lost of the file as a whole, rather than of one event."""
 
 _CHUNK_BYTES = 1 << 22
 _LONGEST_EVENT = 1 << 25
+#: Bytes without the end of an event after which the rest is given up; bounds memory, whatever a file inflates to.
 _PIECES_JOINED = 8
-_CUT = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|id|args|dur|s|bp)"\s*:)')
+_OVERLAP = 1 << 16
+_CUT = re.compile(rb'\}\s*+,\s*+(?=\{\s*+"(?:ph|name|cat|pid|tid|ts|id|args|dur|s|bp)"\s*:)')
 _OPEN = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*")
 _ABSENT = Raw()
 
@@ -70,7 +72,7 @@ def read_events(path: Path) -> Iterator[Event | Lost]:
         buffer += piece
         if not started and (opened := _OPEN.match(buffer)):
             buffer, offset, started = buffer[opened.end() :], opened.end(), True
-        cut = _last_cut(buffer)
+        cut = _last_cut(buffer, len(piece))
         if cut is not None:
             yield from _events(buffer[: cut.start() + 1], offset)
             offset += cut.end()
@@ -78,18 +80,19 @@ def read_events(path: Path) -> Iterator[Event | Lost]:
         if not piece:
             break
         if len(buffer) > _LONGEST_EVENT:
-            yield Lost(offset, "event_too_long", f"no event ends within {len(buffer)} bytes")
-            offset += len(buffer)
-            buffer = b""
+            message = f"no event ends within {len(buffer)} bytes; what follows was not read"
+            yield Lost(offset, "event_too_long", message)
+            return
     yield from _last(buffer, offset, damage)
 
 
-def _last_cut(buffer: bytes) -> re.Match[bytes] | None:
-    for start in (max(0, len(buffer) - (1 << 16)), 0):
+def _last_cut(buffer: bytes, new: int) -> re.Match[bytes] | None:
+    """The last place where one event ends and the next begins; only the ``new`` bytes were not searched before."""
+    for back in (_OVERLAP, new + _OVERLAP):
         cut = None
-        for cut in _CUT.finditer(buffer, start):  # noqa: B007 - only the last one is wanted.
+        for cut in _CUT.finditer(buffer, max(0, len(buffer) - back)):  # noqa: B007 - only the last one is wanted.
             pass
-        if cut is not None or start == 0:
+        if cut is not None:
             return cut
     return None
 

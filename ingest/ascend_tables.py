@@ -102,9 +102,9 @@ class Database:
                 cursor.execute(f"SELECT {shown} FROM {_quoted(table)}")  # A table made WITHOUT ROWID.
             yield from cursor
 
-    def names(self, table: str, key: str = "id", value: str = "name") -> dict[Any, Any]:
-        """A table of names, by id."""
-        return dict(self.rows(table, key, value))
+    def names(self, table: str, key: str = "id", value: str = "name") -> dict[Any, str]:
+        """A table of names as text, by id; an id without a name is left out."""
+        return {id_: str(name) for id_, name in self.rows(table, key, value) if name is not None}
 
 
 def is_ascend(path: Path) -> bool:

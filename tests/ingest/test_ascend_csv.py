@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections import Counter
 from pathlib import Path
 
@@ -66,6 +67,14 @@ def test_a_report_without_a_needed_column_is_refused_by_name(read, tmp_path):
     path.write_text("Component,Timestamp(us),Total Allocated(MB),Other\n")
     with pytest.raises(IncompatibleInput, match=r"Total Reserved\(MB\), Device Type"):
         read("ascend-csv", path)
+
+
+def test_a_file_that_inflates_without_end_is_given_up(read, tmp_path):
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(f"{RECORD}PTA+GE,5,1,2,3,,NPU:0\n".encode() + b"\0" * (1 << 25)))
+    planes = read("ascend-csv", path)
+    assert len(planes["device_memory"]) == 1
+    assert [issue["code"] for issue in planes["ingest_issues"]] == ["line_too_long"]
 
 
 @pytest.mark.parametrize(

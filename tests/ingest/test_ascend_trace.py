@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 from pathlib import Path
@@ -166,6 +167,16 @@ def test_a_cut_file_keeps_what_came_before_and_is_no_complete_run(read, tmp_path
     planes = read("ascend-trace", path)
     assert [row["name"] for row in planes["device_intervals"]] == ["A"]
     assert {issue["code"] for issue in planes["ingest_issues"]} == {"array_not_closed", "damaged_event"}
+    assert planes["runs"][0]["outcome"] is None
+
+
+def test_a_file_that_inflates_without_end_is_given_up(read, tmp_path):
+    path = tmp_path / "t.gz"
+    path.write_bytes(
+        gzip.compress(json.dumps([*named(), task("A", "1.000", 1)])[:-1].encode() + b"," + b" " * (1 << 26))
+    )
+    planes = read("ascend-trace", path)
+    assert "event_too_long" in {issue["code"] for issue in planes["ingest_issues"]}
     assert planes["runs"][0]["outcome"] is None
 
 
