@@ -8,7 +8,6 @@ a stack whose ends only fall, so crossing slices cost nothing and lose nothing.
 
 from __future__ import annotations
 
-import mmap
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from .kineto_order import EVENT, EventOrder
+from .kineto_order import EVENT, EventOrder, forget
 
 SPAN, OP, LAUNCH = 0, 1, 2
 _FAMILIES = (SPAN, OP, LAUNCH)
+_BOTTOM = -(1 << 64)
 _NO_ENDS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -33,7 +33,7 @@ class Links:
     def read(self, family: int, start: int, count: int) -> tuple[Any, Any]:
         """The links of some events of a family: spans, operations."""
         found = np.array(self.columns[family][start : start + count])
-        _forget(self.columns[family])
+        forget(self.columns[family])
         return found[:, 0], found[:, 1]
 
 
@@ -64,19 +64,13 @@ class Nesting:
                 mine = events["family"] == family
                 rows = events["row"][mine]
                 links.columns[family][rows, 0], links.columns[family][rows, 1] = span[mine], op[mine]
-                _forget(links.columns[family])
+                forget(links.columns[family])
         return links
 
     def _column(self, family: int) -> Any:
         shape = (self._rows[family], 2)
         path = self._folder / f"links-{family}"
         return np.memmap(path, np.int64, "w+", shape=shape) if shape[0] else np.zeros(shape, np.int64)
-
-
-def _forget(column: Any) -> None:
-    """Let go of the pages of a mapped file; what was written stays in the file."""
-    if isinstance(column, np.memmap) and isinstance(mapped := column._mmap, mmap.mmap):  # type: ignore[attr-defined]
-        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def _blocks(found: Iterable[Any], ends: tuple[Any, Any]) -> Iterator[Any]:
@@ -98,32 +92,40 @@ def _walk(blocks: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
     """Go through the events by thread and start; yields each block with its links to spans and to operations.
 
     A stack holds what may still enclose a later event, outermost first, as negated ends (which rise, so that bisect
-    finds among them) and seqs. The loop is written out because it runs once for every host event of a trace.
+    finds among them) and seqs. At its bottom is what encloses everything and is nothing. Slices that ended before the
+    event are popped; so are, by a slice, those that end before it does, for they can never again be the innermost. The
+    loop is written out because it runs once for every host event of a trace.
     """
-    span_ends: list[int] = []
-    span_seqs: list[int] = []
-    op_ends: list[int] = []
-    op_seqs: list[int] = []
+    span_ends, span_seqs, op_ends, op_seqs = [_BOTTOM], [-1], [_BOTTOM], [-1]
     current = -1
     for events in blocks:
-        span_links, op_links = [], []
+        span_links: list[int] = []
+        op_links: list[int] = []
+        link_span, link_op = span_links.append, op_links.append
         for family, seq, thread, start, end in _numbers(events):
             if thread != current:
                 current = thread
-                for column in (span_ends, span_seqs, op_ends, op_seqs):
-                    column.clear()
-            while span_ends and span_ends[-1] > start:
+                span_ends, span_seqs, op_ends, op_seqs = [_BOTTOM], [-1], [_BOTTOM], [-1]
+            while span_ends[-1] > start:
                 span_ends.pop()
                 span_seqs.pop()
-            while op_ends and op_ends[-1] > start:
+            while op_ends[-1] > start:
                 op_ends.pop()
                 op_seqs.pop()
-            span_links.append(-1 if not span_ends or span_ends[0] > end else _innermost(span_ends, span_seqs, end))
-            op_links.append(-1 if not op_ends or op_ends[0] > end else _innermost(op_ends, op_seqs, end))
+            link_span(span_seqs[-1] if span_ends[-1] <= end else span_seqs[bisect_right(span_ends, end) - 1])
+            link_op(op_seqs[-1] if op_ends[-1] <= end else op_seqs[bisect_right(op_ends, end) - 1])
             if family == OP:
-                _push(op_ends, op_seqs, end, seq)
+                while op_ends[-1] > end:
+                    op_ends.pop()
+                    op_seqs.pop()
+                op_ends.append(end)
+                op_seqs.append(seq)
             elif family == SPAN:
-                _push(span_ends, span_seqs, end, seq)
+                while span_ends[-1] > end:
+                    span_ends.pop()
+                    span_seqs.pop()
+                span_ends.append(end)
+                span_seqs.append(seq)
         yield events, np.array(span_links), np.array(op_links)
 
 
@@ -131,17 +133,3 @@ def _numbers(events: Any) -> Iterator[tuple[int, ...]]:
     """A block as Python numbers; starts and ends negated."""
     columns = (events["family"], events["seq"], events["thread"], -events["start"], -events["end"])
     return zip(*(column.tolist() for column in columns), strict=True)
-
-
-def _innermost(ends: list[int], seqs: list[int], end: int) -> int:
-    """seq of the last slice that ends at ``-end`` or later; there is one."""
-    return seqs[-1] if ends[-1] <= end else seqs[bisect_right(ends, end) - 1]
-
-
-def _push(ends: list[int], seqs: list[int], end: int, seq: int) -> None:
-    """Add a slice; those that end before it can never again be the innermost."""
-    while ends and ends[-1] > end:
-        ends.pop()
-        seqs.pop()
-    ends.append(end)
-    seqs.append(seq)

@@ -7,6 +7,7 @@ keys sampled from the runs cut them into ranges that hold about one block each, 
 from __future__ import annotations
 
 import itertools
+import mmap
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,7 +79,9 @@ def _between(run: Any, low: Key | None, high: Key | None) -> Any:
     keys = _Keys(run)
     start = 0 if low is None else bisect_left(keys, low)
     stop = len(run) if high is None else bisect_left(keys, high)
-    return np.array(run[start:stop])
+    found = np.array(run[start:stop])
+    forget(run)
+    return found
 
 
 class _Keys:
@@ -93,3 +96,9 @@ class _Keys:
     def __getitem__(self, at: int) -> Key:
         event = self._run[at]
         return int(event["thread"]), int(event["start"])
+
+
+def forget(column: Any) -> None:
+    """Let go of the pages of a mapped file; what was written stays in the file."""
+    if isinstance(column, np.memmap) and isinstance(mapped := column._mmap, mmap.mmap):  # type: ignore[attr-defined]
+        mapped.madvise(mmap.MADV_DONTNEED)

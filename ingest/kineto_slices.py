@@ -77,7 +77,9 @@ def rows_of(events: Sequence[Any], seq: Any, *, device: bool, mended: Any, zero_
         drop[start.valid & (start.ns == 0)] = _CODE["zero_timestamp"]
     drop[~start.valid] = _CODE["no_timestamp"]
     if not device:
-        drop[[event.name is None for event in events]] = _CODE["no_name"]
+        names = [event.name for event in events]
+        if None in names:
+            drop[[name is None for name in names]] = _CODE["no_name"]
     args = [event.args if type(event.args) is Args else NO_ARGS for event in events]
     return Rows(events, args, seq, start.ns, duration.ns, timed, drop, repair)
 
@@ -200,11 +202,8 @@ def place_devices(rows: Rows, kinds: Sequence[str | None]) -> Any:
 
 def collectives(rows: Rows, link: str) -> list[dict[str, Any]]:
     """The collectives among kept rows; ``link`` is interval_seq or op_seq."""
-    found = []
-    for args, seq in zip(rows.args, rows.seq.tolist(), strict=True):
-        if args.collective is not None:
-            found.append({"seq": seq, link: seq, **_collective(args)})
-    return found
+    at = [row for row, args in enumerate(rows.args) if args.collective is not None]
+    return [{"seq": seq, link: seq, **_collective(rows.args[row])} for row in at for seq in (int(rows.seq[row]),)]
 
 
 def _collective(args: Args) -> dict[str, Any]:
