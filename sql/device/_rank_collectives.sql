@@ -1,6 +1,12 @@
 -- The n-th collective of a name and group on one rank is the n-th on the others only when all ranks of the job that
 -- have it ran it equally often, each on one clock. Otherwise nothing matches them.
-WITH named AS (
+WITH args AS (
+    SELECT run_id, interval_seq, arg_min(name, seq) AS name, arg_min(group_name, seq) AS group_name
+    FROM collectives
+    WHERE interval_seq IS NOT NULL
+    GROUP BY run_id, interval_seq
+),
+named AS (
     SELECT
         ranks.correlation_id,
         ranks.rank,
@@ -16,7 +22,7 @@ WITH named AS (
         ) AS occurrence
     FROM device_work AS work
     JOIN _rank_runs AS ranks ON ranks.run_id = work.run_id
-    LEFT JOIN collectives AS args ON args.run_id = work.run_id AND args.interval_seq = work.seq
+    LEFT JOIN args ON args.run_id = work.run_id AND args.interval_seq = work.seq
     WHERE work.class = 'communication'
 ),
 counted AS (

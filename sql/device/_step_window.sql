@@ -1,10 +1,11 @@
 -- Only where the source itself puts host and device on one axis. The pieces of a clock do not overlap, so the busy time
--- up to an instant is what lies before the last piece that began by then, and of that piece what is over:
+-- up to an instant is the length of all pieces that began by then, less what of the last one is still to come:
 --
 --   pieces      [==)   [====)
---   busy up to      2     2+2
+--   busy up to      2     6-2
 --
--- The busy time of a window is the one up to its end minus the one up to its start: two look-ups a step.
+-- The busy time of a window is the one up to its end minus the one up to its start. One walk over the pieces and all
+-- these instants finds them; a piece that begins at the instant itself adds its length and takes it back.
 WITH shared AS (
     SELECT run_id, host_clock_id FROM runs SEMI JOIN _step_spans USING (run_id) WHERE host_clock_id IS NOT NULL
 ),
@@ -23,42 +24,38 @@ reached AS (
     JOIN shared ON shared.run_id = work.run_id AND shared.host_clock_id = work.clock_id
     WHERE duration_ns > 0
 ),
-pieces AS (
+clocks AS (
+    SELECT DISTINCT work.run_id, device, clock_id
+    FROM device_intervals AS work
+    JOIN shared ON shared.run_id = work.run_id AND shared.host_clock_id = work.clock_id
+),
+instants AS (
     SELECT
-        run_id,
-        device,
-        clock_id,
-        greatest(start_ns, coalesce(reached_ns, start_ns)) AS piece_start_ns,
-        end_ns AS piece_end_ns,
-        sum(piece_end_ns - piece_start_ns) OVER (
-            PARTITION BY run_id, device, clock_id ORDER BY piece_start_ns ROWS UNBOUNDED PRECEDING
-        ) AS busy_by_end_ns
+        run_id, device, clock_id,
+        greatest(start_ns, coalesce(reached_ns, start_ns)) AS at_ns,
+        end_ns,
+        NULL AS span_id,
+        NULL AS sign
     FROM reached
     WHERE reached_ns IS NULL OR end_ns > reached_ns
+    UNION ALL
+    SELECT clocks.run_id, device, clock_id, bound.at_ns, NULL, span_id, bound.sign
+    FROM clocks
+    JOIN (
+        SELECT run_id, span_id, unnest([{at_ns: start_ns::HUGEINT, sign: -1}, {at_ns: end_ns, sign: 1}]) AS bound
+        FROM _step_spans
+    ) AS steps ON steps.run_id = clocks.run_id
 ),
-bounds AS (
+walked AS (
     SELECT
-        steps.run_id,
-        span_id,
-        device,
-        clock_id,
-        unnest([{at_ns: start_ns::HUGEINT, sign: -1}, {at_ns: end_ns, sign: 1}], recursive := true)
-    FROM _step_spans AS steps
-    JOIN (SELECT DISTINCT run_id, device, clock_id FROM pieces) AS clocks ON clocks.run_id = steps.run_id
-),
-looked_up AS (
-    SELECT
-        bounds.*,
-        coalesce(busy_by_end_ns - greatest(piece_end_ns - at_ns, 0), 0) AS busy_by_now_ns
-    FROM bounds
-    ASOF LEFT JOIN pieces
-        ON pieces.run_id = bounds.run_id
-        AND pieces.device = bounds.device
-        AND pieces.clock_id = bounds.clock_id
-        AND bounds.at_ns >= pieces.piece_start_ns
+        run_id, device, clock_id, span_id, sign,
+        coalesce(sum(end_ns - at_ns) OVER earlier, 0) - greatest(max(end_ns) OVER earlier - at_ns, 0) AS busy_ns
+    FROM instants
+    WINDOW earlier AS (PARTITION BY run_id, device, clock_id ORDER BY at_ns ROWS UNBOUNDED PRECEDING)
 )
-SELECT run_id, span_id, device, clock_id, sum(sign * busy_by_now_ns) AS busy_ns
-FROM looked_up
+SELECT run_id, span_id, device, clock_id, sum(sign * busy_ns) AS busy_ns
+FROM walked
+WHERE span_id IS NOT NULL
 GROUP BY run_id, span_id, device, clock_id;
 
 COMMENT ON VIEW _step_window IS

@@ -181,3 +181,38 @@ def test_pairs_of_more_streams_than_one_walk_holds(tiny: TinyStore) -> None:
         work(tiny, number, 2, stream_id=f"{number:03}")
     rows = tiny.rows("SELECT stream_id, other_stream_id, overlap_ns FROM stream_overlaps ORDER BY 1")
     assert rows == [(f"{number:03}", f"{number + 1:03}", 1) for number in range(149)]
+
+
+maybe = st.sampled_from([None, "1", "2", "3"])
+
+
+@SETTINGS
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6), maybe, maybe), max_size=8),
+    st.lists(st.tuples(maybe, maybe, st.booleans()), max_size=5),
+    st.lists(st.tuples(st.sampled_from(["mm", "add"]), maybe), min_size=1, max_size=3),
+)
+def test_device_time_of_operations_is_that_of_a_search_by_hand(
+    works: list[tuple[int, int, str | None, str | None]],
+    calls: list[tuple[str | None, str | None, bool]],
+    ops: list[tuple[str, str | None]],
+) -> None:
+    store = traced(emptied())
+    seqs = [op(store, name, external_id=external) for name, external in ops]
+    placed = [(correlation, external, seqs[0] if inside else None) for correlation, external, inside in calls]
+    for correlation, external, inside in placed:
+        launch(store, 0, correlation, external_id=external, op_seq=inside)
+    by_external = {external: seq for seq, (_, external) in reversed(list(zip(seqs, ops, strict=True)))}
+    expected: dict[tuple[int | None, str | None], tuple[int, int, set[int]]] = {}
+    for start, length, correlation, external in works:
+        work(store, start, length, correlation_id=correlation, external_id=external)
+        found = next((call for call in placed if correlation is not None and call[0] == correlation), None)
+        named = (found and found[1]) or external
+        seq = found[2] if found and found[2] is not None else by_external.get(named) if named else None
+        lost = "launch_not_recorded" if found is None else "launch_outside_operations"
+        reason = None if seq is not None else "no_correlation_id" if correlation is None else lost
+        count, total, busy = expected.get((seq, reason), (0, 0, set()))
+        expected[seq, reason] = (count + 1, total + length, busy | set(range(start, start + length)))
+    query = "SELECT op_seq, unlinked_reason, interval_count, total_ns, busy_ns FROM op_device_time"
+    found_rows = {(row[0], row[1]): row[2:] for row in store.rows(query)}
+    assert found_rows == {key: (count, total, len(busy)) for key, (count, total, busy) in expected.items()}
