@@ -121,17 +121,34 @@ def _known_digests(store: Store) -> dict[str, str]:
 
 
 def _expand(source: Path, reader: Reader | None) -> list[Path]:
-    """The source itself, or the entries of a folder that is no source but holds some; hidden ones are not finished."""
+    """The source itself, or what lies at any depth in a folder that is no source; hidden entries are not finished."""
     readers = READERS.values() if reader is None else [reader]
-    if not source.is_dir() or any(candidate.detect(source) for candidate in readers):
-        return [source]
-    if any((source / name).exists() for name in ("bundle.json", "store.json", "evidence.json", "nsight")):
-        return [source]
+    found, pending, walked = [], [source], set[tuple[int, int]]()
+    while pending:
+        path = pending.pop()
+        if path.is_dir() and not any(candidate.detect(path) for candidate in readers):
+            entries = _entries(path, walked)
+        else:
+            entries = None
+        if entries is None:
+            found.append(path)
+        else:
+            pending += reversed(entries)
+    return found or [source]
+
+
+def _entries(folder: Path, walked: set[tuple[int, int]]) -> list[Path] | None:
+    """What lies in a folder, in order; nothing in one walked before, by whatever links, and None for one to refuse."""
+    if any((folder / name).exists() for name in ("bundle.json", "store.json", "evidence.json", "nsight")):
+        return None
     try:
-        children = sorted(child for child in source.iterdir() if not child.name.startswith("."))
+        place = folder.stat()
+        if (place.st_dev, place.st_ino) in walked:
+            return []
+        walked.add((place.st_dev, place.st_ino))
+        return sorted(child for child in folder.iterdir() if not child.name.startswith("."))
     except OSError:
-        return [source]
-    return children or [source]
+        return None
 
 
 def _refuse_place(source: Path) -> None:
