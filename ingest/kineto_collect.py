@@ -62,13 +62,17 @@ class Collector:
     def add(self, chunk: Chunk) -> None:
         """Take in the events of a chunk."""
         self.events += len(chunk.events)
+        by_category: dict[str | None, list[int]] = defaultdict(list)
         by_type: dict[type, list[int]] = defaultdict(list)
-        for index, kind in enumerate(map(type, chunk.events)):
-            by_type[kind].append(index)
+        for index, event in enumerate(chunk.events):
+            if type(event) is Slice:
+                by_category[event.cat].append(index)
+            else:
+                by_type[type(event)].append(index)
         points: dict[str, list[dict[str, Any]]] = defaultdict(list)
         spans: list[tuple[Any, ...]] = []
         edges = sorted(by_type.pop(Begin, []) + by_type.pop(End, []))
-        self._slices(chunk, by_type.pop(Slice, []), spans, points)
+        self._slices(chunk, by_category, spans, points)
         self._points(chunk, by_type, points)
         self._edges(chunk, edges, spans)
         self._spans(spans)
@@ -83,19 +87,17 @@ class Collector:
         for kind, reason, number in self.pairs.begins():
             self._count(kind, "repaired" if reason else "kept", "spans", reason or None, number)
 
-    def _slices(self, chunk: Chunk, at: list[int], spans: list[Any], points: dict[str, list[Any]]) -> None:
+    def _slices(
+        self, chunk: Chunk, found: dict[str | None, list[int]], spans: list[Any], points: dict[str, list[Any]]
+    ) -> None:
         """Complete events, by the role of their category."""
-        found: dict[str | None, list[int]] = defaultdict(list)
-        events = chunk.events
-        for index in at:
-            found[events[index].cat].append(index)
         roles: dict[str, list[list[int]]] = defaultdict(list)
         for category, indexes in found.items():
             self.categories[category] += len(indexes)
             if category is not None:
                 roles[_category(category).role].append(indexes)
         for index in found.get(None, ()):
-            roles[_bare_role(events[index])].append([index])
+            roles[_bare_role(chunk.events[index])].append([index])
         for role, parts in roles.items():
             indexes = parts[0] if len(parts) == 1 else sorted(itertools.chain.from_iterable(parts))
             getattr(self, f"_{role}")(chunk, indexes, spans, points)
@@ -139,7 +141,7 @@ class Collector:
             self._drop_all(chunk, waits, "synchronization")
             at = sorted(set(at) - set(waits))
         rows = self._rows(chunk, at, device=True)
-        table = slices.place_devices(rows, [CATEGORIES[event.cat].device for event in rows.events])
+        table = slices.place_devices(rows, [CATEGORIES[category].device for category in rows.categories])
         self._spill.add("device_intervals", table)
         self._collectives(self._kept(rows, "device_intervals"), "interval_seq", points)
 
@@ -177,8 +179,7 @@ class Collector:
         self._drop_all(chunk, at, "unknown_category")
 
     def _thread(self, rows: slices.Rows) -> Any:
-        keys = list(zip([event.pid for event in rows.events], [event.tid for event in rows.events], strict=True))
-        return codes(keys, self._threads)
+        return codes(list(zip(rows.pids, rows.tids, strict=True)), self._threads)
 
     def _collectives(self, rows: slices.Rows, link: str, points: dict[str, list[Any]]) -> None:
         found = slices.collectives(rows, link)
@@ -188,7 +189,7 @@ class Collector:
     def _kept(self, rows: slices.Rows, plane: str) -> slices.Rows:
         """Count the fates of the rows, and leave out the dropped."""
         kinds: dict[str | None, int] = {}
-        kind = codes([event.cat for event in rows.events], kinds)
+        kind = codes(rows.categories, kinds)
         names = list(kinds)
         combined, numbers = np.unique(
             (kind.astype(np.int64) << 16) | (rows.drop.astype(np.int64) << 8) | rows.repair, return_counts=True

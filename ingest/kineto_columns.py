@@ -91,6 +91,9 @@ def masked(values: Any, valid: Any) -> Any:
 
 def codes(keys: Sequence[Any], known: dict[Any, int]) -> Any:
     """Numbers for keys, the same for the same key as long as ``known`` is kept."""
-    for key in set(keys):
+    distinct = set(keys)
+    for key in distinct:
         known.setdefault(key, len(known))
+    if len(distinct) == 1:
+        return np.full(len(keys), known[keys[0]], np.int32)
     return np.array(list(map(known.__getitem__, keys)), np.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,22 @@ class Rows:
     drop: Any
     repair: Any
 
+    @cached_property
+    def names(self) -> list[Any]:
+        return [event.name for event in self.events]
+
+    @cached_property
+    def categories(self) -> list[Any]:
+        return [event.cat for event in self.events]
+
+    @cached_property
+    def pids(self) -> list[Any]:
+        return [event.pid for event in self.events]
+
+    @cached_property
+    def tids(self) -> list[Any]:
+        return [event.tid for event in self.events]
+
     @property
     def end(self) -> Any:
         """Start and duration together; the start where there is no duration."""
@@ -76,12 +93,11 @@ def rows_of(events: Sequence[Any], seq: Any, *, device: bool, mended: Any, zero_
     if not zero_is_a_time:
         drop[start.valid & (start.ns == 0)] = _CODE["zero_timestamp"]
     drop[~start.valid] = _CODE["no_timestamp"]
-    if not device:
-        names = [event.name for event in events]
-        if None in names:
-            drop[[name is None for name in names]] = _CODE["no_name"]
     args = [event.args if type(event.args) is Args else NO_ARGS for event in events]
-    return Rows(events, args, seq, start.ns, duration.ns, timed, drop, repair)
+    rows = Rows(events, args, seq, start.ns, duration.ns, timed, drop, repair)
+    if not device and None in rows.names:
+        drop[[name is None for name in rows.names]] = _CODE["no_name"]
+    return rows
 
 
 def kept(rows: Rows) -> Rows:
@@ -102,8 +118,8 @@ def _times(rows: Rows, start: str) -> dict[str, Any]:
 
 def _place(rows: Rows) -> dict[str, Any]:
     return {
-        "process_id": columns.integers([event.pid for event in rows.events]),
-        "thread_id": columns.integers([event.tid for event in rows.events]),
+        "process_id": columns.integers(rows.pids),
+        "thread_id": columns.integers(rows.tids),
     }
 
 
@@ -131,7 +147,7 @@ def ops_table(rows: Rows) -> Any:
     return pa.table(
         {
             **_times(rows, "timestamp_ns"),
-            "op_name": columns.names([event.name for event in rows.events]),
+            "op_name": columns.names(rows.names),
             **_place(rows),
             "external_id": _external(rows.args),
             "sequence_number": columns.integers([arg.sequence_number for arg in rows.args]),
@@ -142,7 +158,7 @@ def ops_table(rows: Rows) -> Any:
 
 def spans_table(rows: Rows) -> Any:
     """Spans without their parents; ``end_seq`` is their own record where that has a duration."""
-    name = columns.names([event.name for event in rows.events])
+    name = columns.names(rows.names)
     module = pc.starts_with(name, "nn.Module: ")
     return pa.table(
         {
@@ -151,7 +167,7 @@ def spans_table(rows: Rows) -> Any:
             "span_kind": pc.if_else(module, "module", "function"),
             "end_seq": columns.masked(rows.seq, rows.timed),
             **_place(rows),
-            "category": columns.names([event.cat for event in rows.events]),
+            "category": columns.names(rows.categories),
         }
     )
 
@@ -161,8 +177,8 @@ def launches_table(rows: Rows) -> Any:
     return pa.table(
         {
             **_times(rows, "start_ns"),
-            "name": columns.names([event.name for event in rows.events]),
-            "category": columns.names([event.cat for event in rows.events]),
+            "name": columns.names(rows.names),
+            "category": columns.names(rows.categories),
             **_place(rows),
             "correlation_id": _correlation(rows.args),
             "external_id": _external(rows.args),
@@ -172,11 +188,9 @@ def launches_table(rows: Rows) -> Any:
 
 def place_devices(rows: Rows, kinds: Sequence[str | None]) -> Any:
     """Device work; drops what names no device or no stream. ``device_kind`` NULL: the trace says it elsewhere."""
-    args, process = rows.args, columns.integers([event.pid for event in rows.events])
+    args, process = rows.args, columns.integers(rows.pids)
     number = columns.first_of(columns.texts([arg.device for arg in args]), process.cast(pa.string()))
-    stream = columns.first_of(
-        columns.texts([arg.stream for arg in args]), columns.texts([event.tid for event in rows.events])
-    )
+    stream = columns.first_of(columns.texts([arg.stream for arg in args]), columns.texts(rows.tids))
     rows.drop[pc.is_null(stream).to_numpy(zero_copy_only=False) & (rows.drop == 0)] = _CODE["no_stream"]
     rows.drop[pc.is_null(number).to_numpy(zero_copy_only=False) & (rows.drop == 0)] = _CODE["no_device"]
     graph = columns.texts([arg.graph_id for arg in args])
@@ -187,10 +201,10 @@ def place_devices(rows: Rows, kinds: Sequence[str | None]) -> Any:
             "device_kind": pa.array(kinds, pa.string()),
             "device_number": number,
             "stream_id": stream,
-            "name": columns.names([event.name for event in rows.events]),
+            "name": columns.names(rows.names),
             "correlation_id": _correlation(args),
             "external_id": _external(args),
-            "category": columns.names([event.cat for event in rows.events]),
+            "category": columns.names(rows.categories),
             "process_id": process,
             "context_id": columns.texts([arg.context for arg in args]),
             "graph_id": pc.if_else(pc.equal(graph, "0"), None, graph),
