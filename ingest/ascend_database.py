@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from .host_nesting import LAUNCH, OP, SPAN, HostRecords
 from .plane_rows import PlaneRows
 
 _NONE = 2**32 - 1
+_TASK_KEY = ("deviceId", "streamId", "taskId")
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 _SHAPES = re.compile(r"[\d,;\s]*\d[\d,;\s]*")
 _COLUMNS = {
@@ -67,6 +70,7 @@ class DatabaseRows:
         self._kernels = dict(database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name"))
         rows = database.rows("COMMUNICATION_TASK_INFO", "globalTaskId", "taskType", "size")
         self._collective_tasks = {task: (kind, size) for task, kind, size in rows}
+        self._subtasks = self._subtask_starts()
         self._operation_of = self._operations()
         self._steps: set[int] = set()
         self._device_of: dict[int, str] = {}
@@ -151,6 +155,20 @@ class DatabaseRows:
                 entry = (began[id_], str(id_))
                 found[connection] = max(found.get(connection, entry), entry)
         return {connection: id_ for connection, (_, id_) in found.items()}
+
+    def _subtask_starts(self) -> dict[Any, list[int]]:
+        """Where the sub-tasks of each (device, stream, task) start, sorted: task ids are used again."""
+        found: dict[Any, list[int]] = defaultdict(list)
+        for start, context, *task in self._database.rows("TASK", "startNs", "contextId", *_TASK_KEY):
+            if context is not None and context != _NONE and (at := integer(start)) is not None:
+                found[tuple(task)].append(at)
+        return {task: sorted(starts) for task, starts in found.items()}
+
+    def _is_parent(self, key: Any, start: int, duration: int) -> bool:
+        """True for a task that only frames sub-tasks, which have rows of their own."""
+        starts = self._subtasks.get(key, [])
+        at = bisect_left(starts, start)
+        return at < len(starts) and starts[at] <= start + duration
 
     def _nested(self) -> Iterator[tuple[int | None, int | None]]:
         """Span and operation around each host record, in the order in which the tables are read."""
@@ -238,7 +256,11 @@ class DatabaseRows:
         if reason := left_out(type_, name):
             self.fates.leave_out(table, reason)
             return
-        connection, process, model = more
+        connection, process, model, context, number = more
+        framed = context == _NONE and task not in self._kernels and part is None
+        if framed and self._is_parent((device, stream, number), *times):
+            self.fates.leave_out(table, "parent_of_subtasks")
+            return
         label = self._label(device)
         if _link(connection) is not None:
             self._device_of.setdefault(connection, label)
@@ -338,7 +360,7 @@ READ_COLUMNS: dict[str, tuple[str, ...]] = {
     "CANN_API": ("startNs", "endNs", "globalTid", "name", "type", "connectionId"),
     "TASK": (
         *("startNs", "endNs", "deviceId", "globalTaskId", "taskType", "streamId"),
-        *("connectionId", "globalPid", "modelId"),
+        *("connectionId", "globalPid", "modelId", "contextId", "taskId"),
     ),
     "COMMUNICATION_OP": ("opName", "startNs", "endNs", "connectionId", "groupName", "dataType", "count", "opType"),
     "MEMORY_RECORD": ("component", "timestamp", "totalAllocated", "totalReserved", "deviceId", "totalActive"),

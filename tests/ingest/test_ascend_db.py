@@ -37,7 +37,7 @@ TABLES = {
     "CONNECTION_IDS": "id INTEGER, connectionId INTEGER",
     "CANN_API": "startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER",
     "TASK": "startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER, globalTaskId INTEGER, "
-    "globalPid INTEGER, taskType INTEGER, streamId INTEGER, modelId INTEGER",
+    "globalPid INTEGER, taskType INTEGER, streamId INTEGER, modelId INTEGER, contextId INTEGER, taskId INTEGER",
     "COMPUTE_TASK_INFO": "name INTEGER, globalTaskId INTEGER PRIMARY KEY",
     "COMMUNICATION_TASK_INFO": "globalTaskId INTEGER, taskType INTEGER, size INTEGER",
     "COMMUNICATION_OP": "opName INTEGER, startNs INTEGER, endNs INTEGER, connectionId INTEGER, groupName INTEGER, "
@@ -78,7 +78,7 @@ def test_a_task_is_named_and_linked_to_its_call_and_its_operation(rows):
         PYTORCH_API=[("100", "200", THREAD, 1, 1, 50001, 0, 0)],
         CONNECTION_IDS=[(1, 55)],
         CANN_API=[(110, 120, 5000, THREAD, 55, 4)],
-        TASK=[(150, 160, 2, 55, 0, 7, 3, 9, NONE)],
+        TASK=[(150, 160, 2, 55, 0, 7, 3, 9, NONE, NONE, 1)],
         COMPUTE_TASK_INFO=[(2, 0)],
     )
     (op,), (launch,), (work,) = planes["ops"], planes["launches"], planes["device_intervals"]
@@ -92,7 +92,7 @@ def test_a_task_is_named_and_linked_to_its_call_and_its_operation(rows):
 
 def test_a_collective_and_its_copy_are_told_apart_and_a_wait_is_no_work(rows):
     planes = rows(
-        TASK=[(1, 5, 0, 8, 0, 7, 3, 9, NONE), (5, 6, 0, NONE, 1, 7, 7, 9, NONE)],
+        TASK=[(1, 5, 0, 8, 0, 7, 3, 9, NONE, NONE, 1), (5, 6, 0, NONE, 1, 7, 7, 9, NONE, NONE, 2)],
         COMMUNICATION_TASK_INFO=[(0, 6, 64)],
         COMMUNICATION_OP=[(5, 1, 9, 8, 0, 16)],
     )
@@ -104,6 +104,17 @@ def test_a_collective_and_its_copy_are_told_apart_and_a_wait_is_no_work(rows):
     assert ("TASK", "dropped", "synchronization") in {
         (row["kind"], row["fate"], row["reason"]) for row in planes["ingest_counts"]
     }
+
+
+def test_a_task_that_only_frames_its_subtasks_is_not_counted_beside_them(rows):
+    def task(start: int, end: int, id_: int, context: int) -> tuple[int, ...]:
+        return (start, end, 0, 8, id_, 7, 3, 9, NONE, context, 5)
+
+    later = task(50, 60, 3, NONE)  # Task ids are used again: this one frames nothing.
+    planes = rows(TASK=[task(1, 30, 0, NONE), task(2, 4, 1, 0), task(10, 20, 2, 1), later])
+    assert [row["start_ns"] for row in planes["device_intervals"]] == [2, 10, 50]
+    reasons = {row["reason"]: row["records"] for row in planes["ingest_counts"] if row["fate"] == "dropped"}
+    assert reasons == {"parent_of_subtasks": 1}
 
 
 def test_memory_goes_to_checkpoints_events_and_counters_by_its_meaning(rows):
@@ -125,7 +136,7 @@ def test_memory_goes_to_checkpoints_events_and_counters_by_its_meaning(rows):
 
 
 def test_broken_rows_and_unread_tables_are_counted_and_named(rows):
-    task = (150, 160, 0, 55, 0, 7, 3, 9, NONE)
+    task = (150, 160, 0, 55, 0, 7, 3, 9, NONE, NONE, 1)
     planes = rows(TASK=[task, (9, 3, *task[2:]), ("x", 3, *task[2:]), (None, 1, *task[2:])], EXTRA=[(1,), (2,)])
     assert len(planes["device_intervals"]) == 1
     counts = {(row["kind"], row["fate"]): row["records"] for row in planes["ingest_counts"]}
@@ -153,7 +164,7 @@ def test_a_damaged_database_is_refused(read, tmp_path):
     ("name", "expected"),
     [
         ("l0_rank0", {"ops": 1159, "spans": 1740, "launches": 2622, "device_intervals": 602, "device_memory": 439}),
-        ("l2_rank1", {"ops": 859, "spans": 1633, "launches": 1187, "device_intervals": 304, "memory_events": 458}),
+        ("l2_rank1", {"ops": 859, "spans": 1633, "launches": 1187, "device_intervals": 287, "memory_events": 458}),
         ("msprof_0", {"spans": 13, "launches": 4, "device_intervals": 24, "memory_events": 494}),
     ],
 )
