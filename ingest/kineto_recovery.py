@@ -30,6 +30,7 @@ _NOT_A_NUMBER = re.compile(rb"(?<=[:\[,\s])(?:NaN|-?Infinity)(?=\s*[,\]}])")
 _CLOSING = {b"{": b"}", b"[": b"]"}
 MAX_EVENT_BYTES = 1 << 22
 _MAX_DAMAGES = 10_000
+_MAX_DEPTH = 500
 _PIECES_AHEAD = 8
 
 
@@ -108,6 +109,9 @@ class _Recovery:
                 self.found.ended, self.stopped, self.found.consumed = True, True, at + 1
                 return
             at = self._value(at, piece)
+            if len(self.found.damages) >= _MAX_DAMAGES:
+                self._note(at, "too_damaged", "data_loss", "what follows was not read: too much before it was damaged")
+                self.stopped, self.found.consumed = True, len(self.data)
         if not self.stopped:
             self.found.consumed = max(self.found.consumed, at)
 
@@ -165,9 +169,6 @@ class _Recovery:
         code = "truncated_event" if cut and to == len(self.data) else "damaged_event"
         self._note(at, code, "data_loss", f"an event of {to - at} bytes could not be read and was left out")
         self.found.events.append(Lost(code))
-        if len(self.found.damages) >= _MAX_DAMAGES:
-            self._note(at, "too_damaged", "data_loss", "what follows was not read: too much of it was damaged before")
-            to, self.stopped, self.found.consumed = len(self.data), True, len(self.data)
         return self._skip(to)
 
     def _note(self, at: int, code: str, severity: str, message: str) -> None:
@@ -182,9 +183,9 @@ def _value_end(data: bytes, at: int, limit: int) -> int | None:
     opened: list[bytes] = []
     for token in _TOKEN.finditer(data, at, limit):
         text = token.group()
-        if text in _CLOSING:
+        if text in _CLOSING and len(opened) < _MAX_DEPTH:
             opened.append(_CLOSING[text])
-        elif text == b'"' or (text in b"}]" and (not opened or opened.pop() != text)):
+        elif text in _CLOSING or text == b'"' or (text in b"}]" and (not opened or opened.pop() != text)):
             return None
         if not opened:
             return token.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,13 @@ def test_rows_do_not_depend_on_how_many_host_events_are_held_at_once(
     monkeypatch.setattr(kineto_order, "RUN_ROWS", 2)
     monkeypatch.setattr(kineto_order, "_SAMPLE_EVERY", 1)
     assert read_text(tmp_path, TEXT) == wanted
+
+
+@pytest.mark.parametrize("junk", ["1,", '"",', "[", '{"a":', '"', '},{"ph":', "{},"])
+def test_megabytes_of_junk_end_in_time(tmp_path: Path, junk: str) -> None:
+    text = "[" + json.dumps(GOOD[0]) + "," + junk * (3_000_000 // len(junk))
+    begun = time.monotonic()
+    planes = read_text(tmp_path, text)
+    assert time.monotonic() - begun < 10
+    assert starts(planes)[:1] == [0]
+    assert planes["runs"][0]["outcome"] is None
