@@ -147,10 +147,7 @@ class Collector:
 
     def _counter(self, chunk: Chunk, at: list[int], spans: list[Any], points: dict[str, list[Any]]) -> None:
         """Ranges whose arguments are counters: one sample a series, at the end of the range."""
-        if chunk.body is None:
-            self._drop_all(chunk, at, "arguments_lost")
-            return
-        arguments = decode_arguments(chunk.body)
+        arguments = decode_arguments(chunk.bodies)
         rows = self._rows(chunk, at, device=True)
         rows.drop[[event.name is None for event in rows.events]] = slices.REASONS.index("no_name")
         for row in np.flatnonzero(rows.drop == 0).tolist():

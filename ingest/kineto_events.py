@@ -157,6 +157,6 @@ def decode_events(pieces: Sequence[Any]) -> list[Any]:
     return events
 
 
-def decode_arguments(body: Any) -> list[Any]:
+def decode_arguments(bodies: Sequence[Any]) -> list[Any]:
     """The raw arguments of the same events; for the few categories whose arguments have no fixed names."""
-    return [event.args for event in _ARGUMENTS.decode(b"".join((b"[", body, b"]")))]
+    return [event.args for event in _ARGUMENTS.decode(b"[" + b",".join(bodies) + b"]")]

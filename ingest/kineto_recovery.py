@@ -49,12 +49,14 @@ class Recovered:
     """The events of a stretch in order, a :class:`Lost` in the place of each that could not be read.
 
     ``consumed`` bytes of the stretch are done with; ``ended`` says that the array's closing bracket was the last.
-    ``repaired`` maps an event's index to the reason of its repair.
+    ``repaired`` maps an event's index to the reason of its repair. ``bodies`` is the bytes of exactly these events, as
+    pieces of one array; a lost one has none of its own there.
     """
 
     events: list[Any] = field(default_factory=list)
     damages: list[Damage] = field(default_factory=list)
     repaired: dict[int, str] = field(default_factory=dict)
+    bodies: list[Any] = field(default_factory=list)
     consumed: int = 0
     ended: bool = False
 
@@ -98,7 +100,7 @@ class _Recovery:
                 self._walk(low, middle)
                 self._walk(middle, high)
         else:
-            self.found.events += events
+            self._add(events, body)
             self.found.consumed = self.ends[high - 1]
 
     def _single(self, piece: int) -> None:
@@ -133,13 +135,13 @@ class _Recovery:
     def _take(self, text: bytes, at: int) -> bool:
         """Add the event of one balanced value; False when it is damaged."""
         try:
-            self.found.events += decode_events((text,))
+            self._add(decode_events((text,)), text)
             return True
         except FAULTS:
             reason = _reason(text)
         if reason is None and (mended := _NOT_A_NUMBER.sub(b"null", text)) != text:
             try:
-                self.found.events += decode_events((mended,))
+                self._add(decode_events((mended,)), mended)
             except FAULTS:
                 return False
             self.found.repaired[len(self.found.events) - 1] = "not_a_number"
@@ -147,7 +149,7 @@ class _Recovery:
         if reason is None:
             return False
         self._note(at, reason, "warning", f"an element of traceEvents is no event of a known shape ({reason})")
-        self.found.events.append(Lost(reason))
+        self._add([Lost(reason)], b"{}")
         return True
 
     def _resynchronise(self, at: int, end: int | None) -> int:
@@ -168,8 +170,13 @@ class _Recovery:
             to = closing.end() - 1 if closing else len(self.data)
         code = "truncated_event" if cut and to == len(self.data) else "damaged_event"
         self._note(at, code, "data_loss", f"an event of {to - at} bytes could not be read and was left out")
-        self.found.events.append(Lost(code))
+        self._add([Lost(code)], b"{}")
         return self._skip(to)
+
+    def _add(self, events: list[Any], body: Any) -> None:
+        if events:
+            self.found.events += events
+            self.found.bodies.append(body)
 
     def _note(self, at: int, code: str, severity: str, message: str) -> None:
         self.found.damages.append(Damage(at, code, severity, message))

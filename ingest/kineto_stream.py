@@ -33,11 +33,11 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass
 class Chunk:
-    """Some events in order. ``body`` is the bytes of exactly these, None where some were recovered."""
+    """Some events in order; ``bodies`` is the bytes of exactly these, as pieces of one array."""
 
     first_seq: int
     events: list[Any]
-    body: Any = None
+    bodies: list[Any]
     repaired: dict[int, str] = field(default_factory=dict)
 
 
@@ -78,12 +78,12 @@ class EventStream:
             buffer = self._source.more(buffer, wanted)
             cut, last = self._cut(buffer), self._source.finished
             if cut and (events := _decoded(buffer, cut[0])) is not None:
-                yield self._next(events, body=memoryview(buffer)[: cut[0]])
+                yield self._next(events, bodies=[memoryview(buffer)[: cut[0]]])
                 buffer = self._after(buffer, cut[1])
                 continue
             found = recover(buffer if last or not cut else buffer[: cut[0]], last=last)
             self._note_all(found.damages)
-            yield self._next(found.events, repaired=found.repaired)
+            yield self._next(found.events, bodies=found.bodies, repaired=found.repaired)
             wanted = self._wanted(len(buffer)) if not found.consumed else CHUNK_BYTES
             buffer = self._after(buffer, found.consumed)
             if found.ended or last:

@@ -207,3 +207,9 @@ def test_megabytes_of_junk_end_in_time(tmp_path: Path, junk: str) -> None:
     assert time.monotonic() - begun < 10
     assert starts(planes)[:1] == [0]
     assert planes["runs"][0]["outcome"] is None
+
+
+def test_a_counter_range_beside_damage_keeps_its_values(tmp_path: Path) -> None:
+    ranges = [x("cuda_profiler_range", "k", ts, 2, pid=0, tid=0, flops=ts) for ts in (5, 6, 7)]
+    planes = read_events(tmp_path, ranges[0], '{"ph": "X", "name": "a"b"}', ranges[1], "17", ranges[2])
+    assert [(row["seq"], row["value"]) for row in planes["counters"]] == [(0, 5.0), (2, 6.0), (4, 7.0)]
