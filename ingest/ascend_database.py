@@ -1,8 +1,7 @@
-"""The tables of an Ascend database as rows of planes."""
+"""The tables of an Ascend database as rows of planes: host records, device work, and the order of them all."""
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -10,42 +9,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..recorder.planes import INT64_MAX
-from .ascend_csv import TOTAL
+from .ascend_memory import BadRow, MemoryRows, natural, thread_of
 from .ascend_tables import ABOUT_THE_RUN, COUNTERS, REQUIRED, Database, integer
 from .ascend_tasks import COLLECTIVE, COLLECTIVE_TASK, collective_name, left_out
 from .contract import PlaneBatch
-from .fates import Fates
 from .host_nesting import LAUNCH, OP, SPAN, HostRecords
-from .plane_rows import PlaneRows
 
 _NONE = 2**32 - 1
 _TASK_KEY = ("deviceId", "streamId", "taskId")
 _STEP = re.compile(r"ProfilerStep#(\d+)")
 _SHAPES = re.compile(r"[\d,;\s]*\d[\d,;\s]*")
-_COLUMNS = {
-    "spans": "id parent_id name start_ns duration_ns span_kind measured end_seq thread_id process_id category",
-    "ops": (
-        "span_id op_name duration_ns timestamp_ns process_id thread_id parent_seq external_id sequence_number "
-        "input_shapes"
-    ),
-    "launches": ("name category start_ns duration_ns process_id thread_id correlation_id external_id span_id op_seq"),
-    "device_intervals": (
-        "device stream_id clock_id backend start_ns duration_ns name correlation_id external_id category process_id "
-        "graph_id bytes"
-    ),
-    "collectives": "interval_seq name dtype in_elements group_name",
-    "device_memory": "timestamp_ns device used_bytes reserved_bytes",
-    "memory_events": "timestamp_ns storage_id op_name device bytes action category address process_id thread_id",
-    "counters": "name series clock_id timestamp_ns value",
-}
 
 
-class BadRow(Exception):
-    """A row that cannot be used; the text says why."""
-
-
-class DatabaseRows:
+class DatabaseRows(MemoryRows):
     """The rows of one database.
 
     Attributes
@@ -57,15 +33,8 @@ class DatabaseRows:
     """
 
     def __init__(self, path: Path, run_id: str, database: Database) -> None:
-        self.fates = Fates(path.absolute().name)
-        self.devices: set[str] = set()
-        self._database = database
-        self._clock = run_id
-        self._seq = 0
-        self._strings = database.names("STRING_IDS", value="value")
+        super().__init__(path, run_id, database)
         self._api_types = database.names("ENUM_API_TYPE")
-        self._memory_kinds = database.names("ENUM_MEMORY")
-        self._modules = database.names("ENUM_MODULE")
         self._data_types = database.names("ENUM_HCCL_DATA_TYPE")
         self._kernels = dict(database.rows("COMPUTE_TASK_INFO", "globalTaskId", "name"))
         rows = database.rows("COMMUNICATION_TASK_INFO", "globalTaskId", "taskType", "size")
@@ -75,7 +44,6 @@ class DatabaseRows:
         self._steps: set[int] = set()
         self._device_of: dict[int, str] = {}
         self._nesting = self._nested()
-        self._planes = {plane: PlaneRows(plane, run_id, *columns.split()) for plane, columns in _COLUMNS.items()}
 
     def batches(self) -> Iterator[PlaneBatch]:
         """Every table, those that become rows first and in a fixed order."""
@@ -129,16 +97,6 @@ class DatabaseRows:
             if not position & 1023:
                 for rows in self._planes.values():
                     yield from rows.full()
-
-    def _text(self, key: Any) -> str | None:
-        value = self._strings.get(key)
-        return None if value == "N/A" else value
-
-    def _label(self, device: Any) -> str:
-        number = integer(device)
-        label = "npu" if number is None or number < 0 else f"npu:{number}"
-        self.devices.add(label)
-        return label
 
     def _operations(self) -> dict[int, str]:
         """Connection -> the operation it belongs to, the one that began last where several state it.
@@ -200,7 +158,7 @@ class DatabaseRows:
     def _span(self, table: str, name: str, times: tuple[int, int], thread: Any, category: str) -> None:
         nested = table != "STEP_TIME"  # A step states no thread.
         around, _ = next(self._nesting, (None, None)) if nested else (None, None)
-        process, number = _thread(thread)
+        process, number = thread_of(thread)
         parent = None if around is None else str(around)
         row = (str(self._seq), parent, name, *times, "function", False, self._seq, number, process, category)
         self._planes["spans"].add(self._seq, *row)
@@ -216,7 +174,7 @@ class DatabaseRows:
             return
         around, op = next(self._nesting, (None, None))
         connection, sequence, dims, types = more
-        process, number = _thread(thread)
+        process, number = thread_of(thread)
         span = None if around is None else str(around)
         external = None if connection is None else str(connection)
         shapes = next((t for t in (self._text(dims), self._text(types)) if t and _SHAPES.fullmatch(t)), None)
@@ -239,7 +197,7 @@ class DatabaseRows:
     def _call(self, table: str, start: Any, end: Any, thread: Any, name: Any, kind: Any, connection: Any) -> None:
         times = _interval(start, end)
         around, op = next(self._nesting, (None, None))
-        process, number = _thread(thread)
+        process, number = thread_of(thread)
         links = (_link(connection), self._operation_of.get(connection), None if around is None else str(around), op)
         category = str(self._api_types.get(kind, kind))
         self._planes["launches"].add(
@@ -270,7 +228,7 @@ class DatabaseRows:
         lane = "unknown" if stream is None else str(stream)
         row = (label, lane, self._clock, "msprof", *times, name, *links, category)
         self._planes["device_intervals"].add(
-            self._seq, *row, _natural(process), _link(model), moved if moved is not None and moved >= 0 else None
+            self._seq, *row, natural(process), _link(model), moved if moved is not None and moved >= 0 else None
         )
         self.fates.keep(table, "device_intervals")
 
@@ -284,70 +242,8 @@ class DatabaseRows:
         self._planes["device_intervals"].add(self._seq, *row, COLLECTIVE, None, None, None)
         what = collective_name(self._text(kind) or text or "")
         dtype = self._data_types.get(data_type)
-        self._planes["collectives"].add(self._seq, self._seq, what, dtype, _natural(count), group_name)
+        self._planes["collectives"].add(self._seq, self._seq, what, dtype, natural(count), group_name)
         self.fates.keep(table, "device_intervals")
-
-    def _record(
-        self, table: str, component: Any, time: Any, allocated: Any, reserved: Any, device: Any, active: Any
-    ) -> None:
-        label, at, name = self._label(device), _time(time), self._text(component) or f"component {component}"
-        if name == TOTAL:
-            self._planes["device_memory"].add(self._seq, at, label, _natural(allocated), _natural(reserved))
-            self.fates.keep(table, "device_memory")
-            return
-        values = (("totalAllocated", allocated), ("totalReserved", reserved), ("totalActive", active))
-        self._samples(table, f"{name} {label}", at, values)
-
-    def _samples(self, table: str, name: str, at: int, values: Any) -> None:
-        found = [(series, float(value)) for series, value in values if isinstance(value, int | float)]
-        for series, value in found:
-            finite = value if math.isfinite(value) else None
-            self._planes["counters"].add(self._seq, name, series, self._clock, at, finite)
-        self.fates.keep(f"{table} value", "counters", len(found))
-        if not found:
-            self.fates.leave_out(table, "no_value")
-
-    def _sample(self, table: str, time: Any, device: Any, *cells: Any) -> None:
-        named, sampled = COUNTERS[table]
-        names = {
-            "type": lambda value: self._kind(value) or str(value),
-            "mode": lambda value: self._kind(value) or str(value),
-            "moduleId": lambda value: str(self._modules.get(value, value)),
-        }
-        shown = [names.get(column, str)(cell) for column, cell in zip(named, cells, strict=False)]
-        name = " ".join([table, *shown, self._label(device)])
-        self._samples(table, name, _time(time), zip(sampled, cells[len(named) :], strict=True))
-
-    def _kind(self, key: Any) -> str | None:
-        """allocate, release, app, device, read or write: by the enumeration of older exports, else by the strings."""
-        return self._memory_kinds[key] if key in self._memory_kinds else self._text(key)
-
-    def _operator(self, table: str, name: Any, size: Any, allocated: Any, released: Any, device: Any) -> None:
-        """One allocation and, where the row has one, its release; the row itself is the storage's identity."""
-        bytes_, label = _natural(size), self._label(device)
-        if bytes_ is None:
-            raise BadRow(f"found the size {size!r:.40}, expected 0 or more bytes")
-        times = [(action, _time(at)) for action, at in (("alloc", allocated), ("free", released)) if at is not None]
-        storage = f"OP_MEMORY {self._seq}"
-        for action, at in times:
-            row = (at, storage, self._text(name), label, bytes_, action, "other", None, None, None)
-            self._planes["memory_events"].add(self._seq, *row)
-            self.fates.keep(f"{table} {action}", "memory_events")
-        if not times:
-            self.fates.leave_out(table, "no_time")
-
-    def _allocation(
-        self, table: str, name: Any, address: Any, kind: Any, size: Any, time: Any, device: Any, thread: Any
-    ) -> None:
-        action = {"allocate": "alloc", "release": "free"}.get(self._kind(kind) or "")
-        where, bytes_ = integer(address), _natural(size)
-        if action is None or where is None or bytes_ is None:
-            raise BadRow(f"found the action {kind!r:.40}, the address {address!r:.40}, the size {size!r:.40}")
-        place = where & (2**64 - 1)
-        process, number = _thread(thread)
-        row = (str(place), self._text(name), self._label(device), bytes_, action, "other", place, process, number)
-        self._planes["memory_events"].add(self._seq, _time(time), *row)
-        self.fates.keep(table, "memory_events")
 
 
 READ_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -377,24 +273,6 @@ def _interval(start: Any, end: Any) -> tuple[int, int]:
     return begin, finish - begin
 
 
-def _time(value: Any) -> int:
-    at = integer(value)
-    if at is None or at < 0:
-        raise BadRow(f"found the time {value!r:.40}, expected 0 or more ns")
-    return at
-
-
-def _natural(value: Any) -> int | None:
-    number = integer(value)
-    return number if number is not None and 0 <= number <= INT64_MAX else None
-
-
 def _link(value: Any) -> str | None:
     """An id as text; None for the profiler's ways to write "none"."""
     return None if value is None or value in (-1, _NONE) else str(value)
-
-
-def _thread(value: Any) -> tuple[int | None, int | None]:
-    """Process and thread, the high and the low 32 bits of a globalTid."""
-    number = integer(value)
-    return (None, None) if number is None else ((number & (2**64 - 1)) >> 32, number & _NONE)
