@@ -58,7 +58,7 @@ def interval(event: Event) -> tuple[int, int, bool]:
 
 def literal(raw: Any) -> str:
     """A JSON number or string as text."""
-    return bytes(raw).strip().strip(b'"').decode("utf-8", "replace")
+    return str(raw, "utf-8", "replace").strip().strip('"')
 
 
 def host_kind(event: Event) -> int | None:

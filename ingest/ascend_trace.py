@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,15 @@ class AscendTraceReader:
 
     def read(self, path: Path) -> Iterator[PlaneBatch]:
         """Yield the planes, in two passes over the file; raises :class:`InputRefused` for what cannot be read."""
-        path = Path(path)
+        collecting = gc.isenabled()
+        gc.disable()  # Events hold no circles; walking them all, again and again, costs more than decoding.
+        try:
+            yield from self._planes(Path(path))
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _planes(self, path: Path) -> Iterator[PlaneBatch]:
         digest = source_digest(path)
         run_id = foreign_run_id(path, digest)
         try:

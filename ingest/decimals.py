@@ -11,8 +11,8 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, Context, Decimal, InvalidOperat
 
 from ..recorder.planes import INT64_MAX
 
-_PLAIN = re.compile(r"(-?)(\d{1,18})(?:\.(\d{0,3}))?")
-_NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{0,400})?(?:[eE][+-]?\d{1,3})?")
+_PLAIN = re.compile(r"(-?)([0-9]{1,15})(?:\.([0-9]{0,3})([0-9]{0,400}))?")
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT = Context(prec=1300, Emax=999_999, Emin=-999_999)
 #: Enough digits for every product of a number that ``_NUMBER`` lets pass and 2**30.
 _INT64_DIGITS = 19
@@ -29,9 +29,10 @@ def microseconds_to_ns(text: str) -> tuple[int, bool]:
     :class:`NoNumber`.
     """
     plain = _PLAIN.fullmatch(text)
-    if plain and len(plain[2]) <= _INT64_DIGITS - 4:
-        value = int(plain[2] + (plain[3] or "").ljust(3, "0"))
-        return (-value if plain[1] else value), True
+    if plain:
+        sign, whole, part, below = plain.groups()
+        value = int(whole + (part or "").ljust(3, "0"))
+        return (-value if sign else value), not below or not below.strip("0")
     return scaled(text, 1000, ROUND_DOWN)
 
 
