@@ -14,6 +14,7 @@ from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
 from .kineto import KinetoReader
+from .nsys_sqlite import NsysSqliteReader
 from .recognise import refusal
 from .rocprof import RocprofReader
 from .source import source_digest
@@ -27,6 +28,7 @@ _KNOWN: tuple[Reader, ...] = (
     AscendCsvReader(),
     AscendTraceReader(),
     AscendDbReader(),
+    NsysSqliteReader(),
     KinetoReader(),
 )
 
