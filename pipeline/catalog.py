@@ -10,6 +10,8 @@ import duckdb
 
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
+from .run_folder import KEY_GLOB
+from .store_format import EMPTY_RUN
 from .tables import TABLES
 from .untrusted import sql_fault
 from .views import create_input_tables, create_input_views, create_views, quote, views_digest
@@ -88,15 +90,24 @@ def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:
 
 
 def _sources(root: str) -> dict[str, str]:
-    """FROM clauses of all inputs. A half-written run lies one folder deeper, in tmp/*/, where no pattern reaches."""
-    sources = {name: _parquet(f"{root}/*/*/planes/{name}.parquet") for name in PLANES}
-    sources |= {name: _parquet(f"{root}/tables/{name}/*.parquet") for name in TABLES}
+    """FROM clauses of all inputs, over folders that are named as runs are; a copy or a note beside them is no run.
+
+    A half-written run lies one folder deeper, in tmp/*/, where no pattern reaches. Our own empty file comes first: it
+    gives the columns, so that a damaged file stops the queries that read it and not the making of the views.
+    """
+    sources = {
+        name: _parquet(f"{root}/{EMPTY_RUN}/planes/{name}.parquet", f"{root}/*/{KEY_GLOB}/planes/{name}.parquet")
+        for name in PLANES
+    }
+    sources |= {
+        name: _parquet(f"{root}/tables/{name}/empty.parquet", f"{root}/tables/{name}/*.parquet") for name in TABLES
+    }
     return sources | {"bundles": _bundles(root)}
 
 
-def _parquet(pattern: str) -> str:
+def _parquet(*patterns: str) -> str:
     # A folder above the store may be named like a Hive partition (x=1); it is no column of ours.
-    return f"read_parquet({quote(pattern)}, hive_partitioning = false)"
+    return f"read_parquet([{', '.join(map(quote, patterns))}], hive_partitioning = false)"
 
 
 def _bundles(root: str) -> str:
@@ -107,6 +118,6 @@ def _bundles(root: str) -> str:
                CAST(list_sum(list_transform(manifest.files, lambda file: file.bytes::HUGEINT)) AS BIGINT) AS bytes
         FROM (
             SELECT filename, content, TRY(from_json(decode(content), {quote(_MANIFEST)})) AS manifest
-            FROM read_blob({quote(root + "/bundles/*/bundle.json")})
+            FROM read_blob({quote(f"{root}/bundles/{KEY_GLOB}/bundle.json")})
         )
     )"""

@@ -27,6 +27,17 @@ def run_key(run_id: str) -> str:
     return f"{prefix or 'run'}-{digest}"
 
 
+KEY_GLOB = "*-" + "[0-9a-f]" * 16
+"""File pattern that every :func:`run_key` matches."""
+
+_KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*-[0-9a-f]{16}")
+
+
+def is_run_key(name: str) -> bool:
+    """True for a name that :func:`run_key` may have given."""
+    return _KEY.fullmatch(name) is not None
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """One run of a store: its folder, and whether that is a published bundle."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from ..recorder.errors import InputRefused
-from .run_folder import RunFolder, run_key
+from .run_folder import RunFolder, is_run_key, run_key
 from .store_format import check_format, complete_layout, create_store, refuse_path
 
 if TYPE_CHECKING:
@@ -78,6 +78,14 @@ class Store:
         """The published runs, by folder name."""
         return self._runs("bundles", published=True)
 
+    def strays(self) -> list[Path]:
+        """What lies among the staged and published runs and is none: no folder, or one :func:`run_key` never names.
+
+        No stage and no view reads a stray, or takes it away.
+        """
+        places = [self.path / place for place in ("staging", "bundles")]
+        return sorted(Path(entry) for place in places for entry in _scan(place) if not _is_run(entry))
+
     def bundle_paths(self) -> dict[str, Path]:
         """Run id -> folder of every published run that can be read, as the run itself says; strays are left out."""
         found = {}
@@ -123,10 +131,7 @@ class Store:
         return catalogue_connection(self.path)
 
     def _runs(self, place: str, *, published: bool) -> list[RunFolder]:
-        try:
-            names = sorted(entry.name for entry in os.scandir(self.path / place) if entry.is_dir())
-        except FileNotFoundError:
-            return []
+        names = sorted(entry.name for entry in _scan(self.path / place) if _is_run(entry))
         return [RunFolder(self.path / place / name, published) for name in names]
 
     def _sweep(self) -> None:
@@ -173,6 +178,17 @@ class OpenStore:
 def open_store(path: str | Path) -> OpenStore:
     """Open an existing store for queries; raises what :meth:`Store.open` raises."""
     return OpenStore(Store.open(path))
+
+
+def _scan(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        return list(os.scandir(folder))
+    except FileNotFoundError:
+        return []
+
+
+def _is_run(entry: os.DirEntry[str]) -> bool:
+    return is_run_key(entry.name) and entry.is_dir()
 
 
 def _remove_if_dead(folder: Path) -> None:

@@ -19,6 +19,8 @@ from .tables import TABLES
 
 STORE_SCHEMA = "planewise/store/1"
 """Format that store.json names."""
+EMPTY_RUN = "schema/empty-0000000000000000"
+"""Folder in a store with one empty file per plane, named so that the pattern of all runs always matches one file."""
 
 _GLOB_CHARACTERS = frozenset("*?[]\\")
 _FOLDERS = ("tmp", "staging", "bundles", "tables", "schema")
@@ -106,7 +108,7 @@ def complete_layout(root: Path) -> None:
     for name in _FOLDERS:
         _make_folder(root / name)
     for name, plane in PLANES.items():
-        _empty_file(root / "schema" / "empty" / "planes" / f"{name}.parquet", plane.schema)
+        _empty_file(root / EMPTY_RUN / "planes" / f"{name}.parquet", plane.schema)
     for name, table in TABLES.items():
         if name != "bundles":
             _empty_file(root / "tables" / name / "empty.parquet", table.schema)

@@ -15,7 +15,7 @@ from ..nightly import NightlyReport, run_nightly
 from ..output import printable
 from ..progress import Progress
 from ..store import Store
-from .options import progress_bar, store_option
+from .options import progress_bar, store_option, stray_text
 
 
 @click.command()
@@ -52,6 +52,7 @@ def nightly(sources: tuple[Path, ...], store_path: Path, campaign_path: Path) ->
 
 def summary(report: NightlyReport, store: Store) -> Iterator[str]:
     """The closing lines of a night, for people."""
+    yield from map(stray_text, store.strays())
     yield _counted("ingested", report.ingested, ("ingested", "unchanged", "refused"))
     yield from _refused(report.ingested, "source")
     yield _counted("qualified", report.qualified, ("valid", "failed", "invalid", "refused")) + _already(report)

@@ -13,8 +13,9 @@ import rich.progress
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from ..output import OutputFormat
+from ..output import OutputFormat, printable
 from ..progress import Progress
+from ..store import Store
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -71,6 +72,17 @@ def output_option(function: Decorated) -> Decorated:
 def input_argument(function: Decorated) -> Decorated:
     """``INPUT``: one bundle, capture folder or trace file."""
     return click.argument("input_path", metavar="INPUT", type=click.Path(path_type=Path))(function)
+
+
+def warn_of_strays(store: Store) -> None:
+    """One line on standard error for everything among the runs of a store that is none."""
+    for path in store.strays():
+        note(stray_text(path))
+
+
+def stray_text(path: Path) -> str:
+    """What is said of a stray."""
+    return f"warning: {printable(str(path))} is no run of this store; nothing reads it"
 
 
 def note(text: str) -> None:

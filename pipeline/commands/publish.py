@@ -10,7 +10,7 @@ import click
 from ..output import OutputFormat, Rows, write_rows
 from ..publish import publish as publish_store
 from ..store import Store
-from .options import format_option, note, progress_bar, store_option
+from .options import format_option, note, progress_bar, store_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 
@@ -31,6 +31,7 @@ def publish(store_path: Path, output_format: OutputFormat) -> int:
     with progress_bar("publish") as report:
         results = publish_store(store, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    warn_of_strays(store)
     fresh = sum(result.status == "published" for result in results)
     refused = sum(result.status == "refused" for result in results)
     note(f"published {fresh}, already published {len(results) - fresh - refused}, refused {refused}")

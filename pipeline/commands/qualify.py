@@ -11,7 +11,7 @@ from ...recorder.errors import CheckFailed
 from ..output import OutputFormat, Rows, write_rows
 from ..qualify import qualify as qualify_store
 from ..store import Store
-from .options import format_option, note, progress_bar, store_option
+from .options import format_option, note, progress_bar, store_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 
@@ -36,6 +36,7 @@ def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) 
     with progress_bar("qualify") as report:
         results = qualify_store(store, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    warn_of_strays(store)
     note(f"{len(results)} staged runs, {sum(r.status == 'valid' for r in results)} valid")
     if not results:
         note("nothing is staged; the published runs were judged before: planewise sql 'FROM run_health'")

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import duckdb
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from store_support import published, store_with, write_trace
 
 from planewise.pipeline.cli import run
 from planewise.pipeline.discard import discard
 from planewise.pipeline.publish import publish
+from planewise.pipeline.run_folder import KEY_GLOB, is_run_key, run_key
 from planewise.pipeline.store import Store
 from planewise.pipeline.untrusted import lock_down, members_where, sql_fault
 from planewise.recorder.errors import InputRefused, UsageError
@@ -31,18 +36,54 @@ def campaign(folder: Path, **comparison: object) -> Path:
     return path
 
 
-def test_a_stray_folder_among_the_bundles_is_named_and_stops_no_night(
+def test_strays_among_the_bundles_are_named_and_stop_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = store_with(tmp_path, "r1")
     publish(store)
-    (store.path / "bundles" / "notes").mkdir()
+    strays = [store.path / "bundles" / name for name in ("a-note.txt", "notes", "r1-copy")]
+    strays[0].write_text("to do")
+    (strays[1] / "planes").mkdir(parents=True)
+    (strays[1] / "planes" / "runs.parquet").write_bytes(b"no parquet at all")
+    shutil.copytree(store.bundles()[0].path, strays[2])
     source = write_trace(tmp_path / "more.jsonl", "r2")
-    assert run(["nightly", "--store", str(store.path), "--campaign", str(campaign(tmp_path)), str(source)]) == 3
-    lines = capsys.readouterr().out
-    assert "published: 1 new, 1 already published, 1 refused" in lines
-    assert "bundles/notes/bundle.json: cannot be read: No such file or directory [notes]" in lines
-    assert set(store.bundle_paths()) == {"r1", "r2"}
+    assert run(["nightly", "--store", str(store.path), "--campaign", str(campaign(tmp_path)), str(source)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [f"warning: {path} is no run of this store; nothing reads it" for path in strays]
+    assert "published: 1 new, 1 already published" in lines
+    assert run(["sql", "SELECT run_id FROM runs ORDER BY 1", "--store", str(store.path), "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "run_id\nr1\nr2\n"
+
+
+@pytest.mark.parametrize("command", ["qualify", "publish"])
+def test_stages_warn_of_strays(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    store = store_with(tmp_path, "r1")
+    (store.path / "staging" / "notes").mkdir()
+    assert run([command, "--store", str(store.path)]) == 0
+    assert f"warning: {store.path}/staging/notes is no run of this store" in capsys.readouterr().err
+
+
+def test_a_bundle_without_its_manifest_is_refused_and_stops_no_night(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = published(tmp_path)
+    (bundle / "bundle.json").unlink()
+    (bundle / "planes" / "runs.parquet").write_bytes(b"damaged")
+    source = write_trace(tmp_path / "more.jsonl", "r2")
+    store = str(tmp_path / "store")
+    assert run(["nightly", "--store", store, "--campaign", str(campaign(tmp_path)), str(source)]) == 3
+    out = capsys.readouterr().out
+    assert "published: 1 new, 0 already published, 1 refused" in out
+    assert f"bundle.json: cannot be read: No such file or directory [{bundle.name}]" in out
+    assert "campaign c: 2 planned, 0 published, 2 failed, 0 missing" in out
+
+
+@given(st.text())
+def test_every_run_key_is_known_as_one_and_fits_the_pattern(run_id: str) -> None:
+    key = run_key(run_id)
+    assert is_run_key(key)
+    assert fnmatchcase(key, KEY_GLOB)
+    assert not is_run_key(key + ".bak")
 
 
 def test_a_damaged_planned_bundle_is_verification_failed_and_not_missing(
