@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -27,6 +27,8 @@ TABLE_ROWS = 50
 """Rows that the table format shows; what it leaves out is said below the table."""
 
 _INT64_MAX = 2**63 - 1
+_Exact = Callable[[Any], Any]
+"""Makes decimal strings of the wide numbers in a value."""
 _CSV_SPECIAL = frozenset(',"\r\n')
 
 
@@ -56,11 +58,11 @@ class Rows:
     def fetch(cls, con: duckdb.DuckDBPyConnection, batch: int = 10_000) -> Rows:
         """Rows of the statement that ``con`` has just executed, fetched in batches.
 
-        128-bit integers and decimals become decimal strings, so that no reader rounds them.
+        128-bit integers and decimals become decimal strings, so that no reader rounds them; those in a list, struct
+        or map too.
         """
         described = con.description or []
-        wide = [str(item[1]).upper().startswith(("HUGEINT", "UHUGEINT", "DECIMAL")) for item in described]
-        return cls([item[0] for item in described], _fetched(con, wide, batch))
+        return cls([item[0] for item in described], _fetched(con, [_exact(item[1]) for item in described], batch))
 
 
 def write_rows(rows: Rows, format_: OutputFormat, stream: TextIO | None = None, *, title: str | None = None) -> None:
@@ -116,13 +118,40 @@ def stdout_console(stream: TextIO | None = None) -> Console:
     return Console(file=out, width=None if out.isatty() else 200, highlight=False)
 
 
-def _fetched(con: duckdb.DuckDBPyConnection, wide: Sequence[bool], batch: int) -> Iterator[Sequence[Any]]:
+def _fetched(con: duckdb.DuckDBPyConnection, exact: Sequence[_Exact | None], batch: int) -> Iterator[Sequence[Any]]:
     while block := con.fetchmany(batch):
-        if not any(wide):
+        if not any(exact):
             yield from block
             continue
         for row in block:
-            yield [str(v) if w and v is not None else v for v, w in zip(row, wide, strict=True)]
+            yield [value if one is None else one(value) for value, one in zip(row, exact, strict=True)]
+
+
+def _exact(type_: Any) -> _Exact | None:
+    """What makes decimal strings of the wide numbers in a value of a DuckDB type; None when it can hold none."""
+    if type_.id in ("hugeint", "uhugeint", "decimal"):
+        return lambda value: None if value is None else str(value)
+    if type_.id not in ("list", "array", "struct", "map", "union"):
+        return None
+    parts = [_exact(part) for _, part in type_.children if isinstance(part, type(type_))]
+    if not any(parts):
+        return None
+    return lambda value: None if value is None else _exact_parts(type_.id, value, parts)
+
+
+def _exact_parts(kind: str, value: Any, parts: list[_Exact | None]) -> Any:
+    if kind == "union":  # The value does not say which member it is.
+        return str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
+    if kind == "map":
+        of_key, of_value = parts
+        return {_apply(of_key, key): _apply(of_value, item) for key, item in value.items()}
+    if isinstance(value, dict):
+        return {name: _apply(part, item) for part, (name, item) in zip(parts, value.items(), strict=True)}
+    return [_apply(part, item) for part, item in zip(cycle(parts), value, strict=False)]
+
+
+def _apply(exact: _Exact | None, value: Any) -> Any:
+    return value if exact is None else exact(value)
 
 
 def _cell(value: Any) -> str:

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from planewise.pipeline.output import OutputFormat, Rows, to_json, write_rows
+from planewise.recorder.errors import UsageError
 
 
 def written(rows: Rows, format_: OutputFormat) -> str:
@@ -37,6 +38,41 @@ def test_hugeint_columns_are_decimal_strings_whatever_their_value(format_: Outpu
     text = written(Rows.fetch(con), format_)
     row = json.loads(text)[0] if format_ is OutputFormat.JSON else json.loads(text)
     assert row == {"small": "7", "large": "170141183460469231731687303715884105727", "big": 9007199254740993}
+
+
+def test_wide_numbers_inside_other_values_are_decimal_strings_too() -> None:
+    con = duckdb.connect()
+    con.execute("""
+        SELECT [7::HUGEINT, NULL] AS list, [[1.50::DECIMAL(9, 2)]] AS lists, [1::UHUGEINT]::UHUGEINT[1] AS array,
+               {'n': 170141183460469231731687303715884105727, 'm': {'k': [2::HUGEINT]}, 'i': 3} AS struct,
+               MAP {1::HUGEINT: 4} AS map, MAP {'a': 1.0::DECIMAL(3, 1)} AS other, row(5::HUGEINT, 6) AS unnamed,
+               union_value(u := 8::HUGEINT) AS variant, NULL::HUGEINT[] AS absent, [1] AS narrow
+    """)
+    [row] = json.loads(written(Rows.fetch(con), OutputFormat.JSON))
+    assert row == {
+        "list": ["7", None],
+        "lists": [["1.50"]],
+        "array": ["1"],
+        "struct": {"n": "170141183460469231731687303715884105727", "m": {"k": ["2"]}, "i": 3},
+        "map": {"1": 4},
+        "other": {"a": "1.0"},
+        "unnamed": ["5", 6],
+        "variant": "8",
+        "absent": None,
+        "narrow": [1],
+    }
+
+
+def test_csv_tells_an_empty_text_from_null() -> None:
+    rows = Rows(("a", "b", ""), [(None, "", " ")])
+    assert written(rows, OutputFormat.CSV) == 'a,b,""\n,"", \n'
+
+
+@pytest.mark.parametrize("format_", [OutputFormat.JSON, OutputFormat.NDJSON])
+def test_json_with_a_name_twice_is_refused_and_csv_prints_both(format_: OutputFormat) -> None:
+    with pytest.raises(UsageError, match="several columns are named a, and a JSON object holds a name once"):
+        written(Rows(("a", "b", "a"), [(1, 2, 3)]), format_)
+    assert written(Rows(("a", "b", "a"), [(1, 2, 3)]), OutputFormat.CSV) == "a,b,a\n1,2,3\n"
 
 
 def test_json_has_no_nan() -> None:
