@@ -131,7 +131,7 @@ def _exact(type_: Any) -> _Exact | None:
     """What makes decimal strings of the wide numbers in a value of a DuckDB type; None when it can hold none."""
     if type_.id in ("hugeint", "uhugeint", "decimal"):
         return lambda value: None if value is None else str(value)
-    if type_.id not in ("list", "array", "struct", "map", "union"):
+    if type_.id not in ("list", "array", "struct", "tuple", "map", "union"):
         return None
     parts = [_exact(part) for _, part in type_.children if isinstance(part, type(type_))]
     if not any(parts):
