@@ -14,6 +14,8 @@ from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
 from .kineto import KinetoReader
+from .memory_snapshot import MemorySnapshotReader
+from .memory_timeline import MemoryTimelineReader
 from .nsys_sqlite import NsysSqliteReader
 from .recognise import refusal
 from .rocprof import RocprofReader
@@ -29,6 +31,8 @@ _KNOWN: tuple[Reader, ...] = (
     AscendTraceReader(),
     AscendDbReader(),
     NsysSqliteReader(),
+    MemorySnapshotReader(),
+    MemoryTimelineReader(),
     KinetoReader(),
 )
 

@@ -92,7 +92,7 @@ FOREIGN_PLANES = (
         ns("timestamp_ns", "Time of the entry; NULL for what lived before the trace.", null=True),
         col("device", STRING, "Device label; NULL when the export does not say.", null=True),
         col("action", STRING, "preexisting, create, increment_version or destroy."),
-        size("bytes", "Bytes of the entry."),
+        size("bytes", "Change of the live bytes of the category: negative for what is destroyed or leaves it."),
         col("category", STRING, "Category the profiler gives, e.g. parameter; NULL when unknown.", null=True),
     ),
     plane(
