@@ -78,7 +78,7 @@ def _unknown(path: Path, known: str) -> InputRefused:
         f"the content matches no known format; known formats: {known}",
         source=path,
         code="unknown_format",
-        remedy="name the format if you know it, or convert the input first",
+        remedy="convert it first, or ingest it with --format if you know which of these it is",
     )
 
 

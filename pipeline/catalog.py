@@ -13,7 +13,7 @@ from .fsio import sync_file, sync_folder, temporary_sibling
 from .run_folder import KEY_GLOB
 from .store_format import EMPTY_RUN
 from .tables import TABLES
-from .untrusted import sql_fault
+from .untrusted import once_more, sql_fault
 from .views import create_input_tables, create_input_views, create_views, quote, views_digest
 
 CATALOGUE = "planewise.duckdb"
@@ -34,8 +34,7 @@ def build_catalog(root: Path, *, force: bool = False) -> Path:
         return path
     temporary = temporary_sibling(path)
     try:
-        with duckdb.connect(str(temporary)) as con:
-            _fill_or_refuse(con, root)
+        once_more(lambda: _build(temporary, root))
         sync_file(temporary)
         os.replace(temporary, path)
     finally:
@@ -68,6 +67,12 @@ def _is_current(path: Path, root: Path) -> bool:
     except duckdb.Error:
         return False  # Of an older DuckDB, or damaged: it holds nothing that cannot be built again.
     return rows == [(views_digest(), str(root))]
+
+
+def _build(path: Path, root: Path) -> None:
+    path.unlink(missing_ok=True)
+    with duckdb.connect(str(path)) as con:
+        _fill_or_refuse(con, root)
 
 
 def _fill_or_refuse(con: duckdb.DuckDBPyConnection, root: Path) -> None:

@@ -63,6 +63,8 @@ class NightlyReport:
     hottest: list[dict[str, Any]]
     folder: Path
     example: Path | None
+    schema: str
+    """Schema of the campaign's manifest; only our own can declare comparisons and run ids."""
 
 
 def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage: Stage) -> NightlyReport:
@@ -82,7 +84,7 @@ def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage
     folder = _write_documents(store, campaign, status, comparisons)
     build_catalog(store.path)
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
-    return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder, example)
+    return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder, example, campaign.schema)
 
 
 def _aggregate(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from ..recorder.errors import InputRefused
+from .fsio import temporary_sibling
 from .run_folder import RunFolder, is_run_key, run_key
 from .store_format import check_format, complete_layout, create_store, refuse_path
 
@@ -116,7 +117,7 @@ class Store:
         folder = self.path / "tmp" / f"{os.getpid()}-{time.time_ns()}-{secrets.token_hex(4)}"
         alive = FileLock(folder / _ALIVE)
         with self.lock():
-            folder.mkdir(parents=True)
+            folder.mkdir()
             alive.acquire()
         try:
             yield folder
@@ -129,6 +130,19 @@ class Store:
         from .catalog import catalogue_connection
 
         return catalogue_connection(self.path)
+
+    def withdraw(self) -> bool:
+        """Take away a store that holds nothing, for whoever has just made it in vain; True when it is gone.
+
+        It leaves by one rename, so another process finds a whole store or none.
+        """
+        with self.lock():
+            if any(_scan(self.path / place) for place in ("staging", "bundles", "tmp", "campaigns")):
+                return False
+            aside = temporary_sibling(self.path)
+            os.rename(self.path, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        return True
 
     def _runs(self, place: str, *, published: bool) -> list[RunFolder]:
         names = sorted(entry.name for entry in _scan(self.path / place) if _is_run(entry))

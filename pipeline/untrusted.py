@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from ..recorder.errors import InputRefused, PlanewiseError, UsageError
+from .output import Rows
 from .views import quote
+
+Answer = TypeVar("Answer")
+
+_VANISHED = "file_vanished"
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,35 @@ def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
         raise sql_fault(error) from error
 
 
+def fetch_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> Rows:
+    """The rows of one untrusted SELECT, the first of them already here, so that no fault comes after its output began.
+
+    A run that is published meanwhile moves from one folder to another; the query is then run once more. Raises what
+    :func:`run_untrusted` raises.
+    """
+
+    def begun() -> Rows:
+        rows = Rows.fetch(run_untrusted(con, query))
+        values = iter(rows.values)
+        try:
+            first = list(islice(values, 1))
+        except duckdb.Error as error:
+            raise sql_fault(error) from error
+        return Rows(rows.columns, chain(first, values))
+
+    return once_more(begun)
+
+
+def once_more(read: Callable[[], Answer]) -> Answer:
+    """What ``read`` returns, tried a second time when a file vanished under the first, as publishing a run does."""
+    try:
+        return read()
+    except InputRefused as error:
+        if error.code != _VANISHED:
+            raise
+    return read()
+
+
 def members_where(con: duckdb.DuckDBPyConnection, where: str) -> Members:
     """The runs of the view ``runs`` that a SQL predicate selects.
 
@@ -68,6 +104,10 @@ def members_where(con: duckdb.DuckDBPyConnection, where: str) -> Members:
     statement. What it may read is the connection's matter (:func:`lock_down`). Raises :class:`UsageError` when it is
     no such predicate, :class:`InputRefused` when the runs cannot be read.
     """
+    return once_more(lambda: _members_where(con, where))
+
+
+def _members_where(con: duckdb.DuckDBPyConnection, where: str) -> Members:
     try:
         chosen = con.table("runs").filter(where).project("run_id, outcome = 'complete'").order("run_id").fetchall()
     except duckdb.Error as error:
@@ -93,7 +133,7 @@ def sql_fault(error: duckdb.Error) -> PlanewiseError:
     if unreadable:
         return InputRefused(
             f"the data cannot be read: {text}",
-            code="unreadable_data",
+            code=_VANISHED if "No such file or directory" in text else "unreadable_data",
             remedy="planewise verify names a damaged bundle; a run that was just being published is there next time",
         )
     return UsageError(text, code="sql_refused")

@@ -35,10 +35,13 @@ def ingest(sources: tuple[Path, ...], store_path: Path, reader: str | None, outp
     \b
     Example: planewise ingest captures/ --store /data/store
     """
+    made_here = not store_path.exists()
     store = Store.open(store_path, create=True)
     with progress_bar("ingest") as report:
         results = ingest_sources(store, list(sources), format=reader, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
     counts = {status: sum(r.status == status for r in results) for status in ("ingested", "unchanged", "refused")}
     note(", ".join(f"{count} {status}" for status, count in counts.items()))
+    if made_here and counts["refused"] == len(results) and store.withdraw():
+        note("no store was made")
     return 3 if counts["refused"] else 0

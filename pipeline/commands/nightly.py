@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from ..campaign import load_campaign
+from ..campaign_manifest import OWN_SCHEMA
 from ..nightly import NightlyReport, run_nightly
 from ..output import printable
 from ..progress import Progress
@@ -67,7 +68,7 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
         f"{status['failed']} failed, {status['missing']} missing"
     )
     if not report.comparisons:
-        yield "comparisons: the manifest declares none"
+        yield _no_comparisons(report)
     for comparison in report.comparisons:
         yield from _comparison(comparison)
     yield "hottest activations by observed host time a run (median over valid runs; other metrics rank by themselves):"
@@ -106,6 +107,15 @@ def _published(report: NightlyReport) -> str:
         else (f"published: nothing anew, {already} already published")
     )
     return text + (f", {refused} refused" if refused else "")
+
+
+def _no_comparisons(report: NightlyReport) -> str:
+    if report.schema == OWN_SCHEMA:
+        return "comparisons: the manifest declares none"
+    return (
+        f"comparisons: a manifest of schema {report.schema} can declare none; it plans bundles by their paths, "
+        f"and {OWN_SCHEMA} plans run ids of the store and compares cohorts"
+    )
 
 
 def _comparison(comparison: dict[str, Any]) -> Iterator[str]:

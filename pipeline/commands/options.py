@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import rich.progress
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
+from ...recorder.errors import InputRefused
 from ..output import OutputFormat, printable
 from ..progress import Progress
 from ..store import Store
@@ -69,9 +71,28 @@ def output_option(function: Decorated) -> Decorated:
     )(function)
 
 
+class InputPath(click.Path):
+    """The path of one run; a store is many."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path of a text; refuses a store, whose runs each lie one folder deeper."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if (path / "store.json").is_file():
+            raise InputRefused(
+                "is a store of many runs, expected one",
+                source=path,
+                code="is_a_store",
+                remedy=f"name a bundle in {path / 'bundles'}, or ask all of its runs with planewise sql",
+            )
+        return path
+
+
 def input_argument(function: Decorated) -> Decorated:
     """``INPUT``: one bundle, capture folder or trace file."""
-    return click.argument("input_path", metavar="INPUT", type=click.Path(path_type=Path))(function)
+    return click.argument("input_path", metavar="INPUT", type=InputPath())(function)
 
 
 def warn_of_strays(store: Store) -> None:

@@ -21,7 +21,7 @@ COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 @click.option(
     "--require-valid",
     is_flag=True,
-    help="Exit with 1 unless every staged run is valid.",
+    help="Exit with 1 unless every staged run is valid. Published runs were judged before and are not asked.",
 )
 @format_option()
 def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) -> int:
@@ -39,7 +39,8 @@ def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) 
     warn_of_strays(store)
     note(f"{len(results)} staged runs, {sum(r.status == 'valid' for r in results)} valid")
     if not results:
-        note("nothing is staged; the published runs were judged before: planewise sql 'FROM run_health'")
+        asked = ", so --require-valid judged nothing" if require_valid else ""
+        note(f"nothing is staged{asked}; the published runs were judged before: planewise sql 'FROM run_health'")
     bad = [result.run_id for result in results if result.status != "valid"]
     if require_valid and bad:
         raise CheckFailed(

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 import duckdb
 
-from ..output import OutputFormat, Rows, write_rows
+from ..output import OutputFormat, write_rows
 from ..store import Store
-from ..untrusted import run_untrusted, sql_fault
+from ..untrusted import fetch_untrusted, sql_fault
 from .options import format_option, store_option
 
 
@@ -29,8 +29,7 @@ def sql(query: str, store_path: Path, output_format: OutputFormat) -> int:
     text = sys.stdin.read() if query == "-" else query
     con = Store.open(store_path).connect()
     try:
-        run_untrusted(con, text)
-        write_rows(Rows.fetch(con), output_format)
+        write_rows(fetch_untrusted(con, text), output_format)
     except duckdb.Error as error:
         # DuckDB runs a query while its rows are fetched, so a bad value may only show here.
         raise sql_fault(error) from error

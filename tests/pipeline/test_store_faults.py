@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from planewise.pipeline.discard import discard
 from planewise.pipeline.publish import publish
 from planewise.pipeline.run_folder import KEY_GLOB, is_run_key, run_key
 from planewise.pipeline.store import Store
-from planewise.pipeline.untrusted import lock_down, members_where, sql_fault
+from planewise.pipeline.untrusted import lock_down, members_where, once_more, sql_fault
 from planewise.recorder.errors import InputRefused, UsageError
 
 
@@ -152,6 +153,30 @@ def test_damaged_data_is_no_wrong_use(tmp_path: Path, capsys: pytest.CaptureFixt
     assert isinstance(sql_fault(duckdb.ParserException("x")), UsageError)
 
 
+def reader(times_away: int) -> Callable[[], int]:
+    """A reader of a file that was listed and is away when it is opened, so many times."""
+    faults = [duckdb.IOException('Cannot open file "runs.parquet": No such file or directory')] * times_away
+
+    def read() -> int:
+        if faults:
+            raise sql_fault(faults.pop())
+        return 1
+
+    return read
+
+
+def test_a_file_that_moves_once_is_read_again_and_one_that_stays_away_is_refused() -> None:
+    assert once_more(reader(times_away=1)) == 1
+    with pytest.raises(InputRefused, match="is there next time"):
+        once_more(reader(times_away=2))
+
+
+def test_no_output_begins_before_the_first_row_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_with(tmp_path, "r1")
+    assert run(["sql", "SELECT error('no') FROM runs", "--store", str(store.path), "--format", "json"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 def test_failed_runs_are_told_apart_from_the_members_of_a_cohort(tmp_path: Path) -> None:
     store = store_with(tmp_path, "r1")
     with store.connect() as con:
@@ -195,3 +220,80 @@ def test_a_store_that_cannot_be_written_still_answers(tmp_path: Path) -> None:
             assert con.execute("SELECT run_id FROM runs").fetchall() == [("r1",)]
     finally:
         store.path.chmod(0o755)
+
+
+def test_a_new_store_that_no_source_came_into_is_not_left_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["ingest", str(tmp_path / "nothing"), "--store", str(tmp_path / "new")]) == 3
+    assert "no store was made" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_was_there_or_holds_a_run_is_left(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "old", create=True)
+    assert run(["ingest", str(tmp_path / "nothing"), "--store", str(store.path)]) == 3
+    assert (store.path / "store.json").exists()
+    assert not store_with(tmp_path, "r1").withdraw()
+
+
+@pytest.mark.parametrize("command", [["overview"], ["query", "--kind", "health"]])
+def test_a_store_given_for_a_bundle_is_named_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    store = Store.open(tmp_path / "store", create=True)
+    assert run([*command, str(store.path)]) == 3
+    assert f"name a bundle in {store.path}/bundles" in capsys.readouterr().err
+
+
+def test_a_night_forgets_the_comparison_that_its_manifest_names_no_more(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "r1", "r2")
+    cohorts = {"baseline": {"where": "run_id = 'r1'"}, "candidate": {"where": "run_id = 'r2'"}}
+    for name in ("first", "second"):
+        manifest = campaign(tmp_path, name=name, **cohorts)
+        assert run(["nightly", "--store", str(store.path), "--campaign", str(manifest), str(tmp_path / "sources")]) == 0
+    [document] = store.path.glob("campaigns/*/comparison-*.json")
+    assert json.loads(document.read_text())["name"] == "second"
+    with Store.open(store.path).connect() as con:
+        assert con.execute("SELECT comparison_id FROM comparisons").fetchall() == [("second",)]
+
+
+def test_a_night_tells_why_a_run_was_refused_once_and_where(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = store_with(tmp_path, "r1")
+    (store.staged()[0].path / "planes" / "spans.parquet").write_bytes(b"damaged")
+    source = str(write_trace(tmp_path / "it's here" / "r2.jsonl", "r2").parent)
+    assert run(["nightly", "--store", str(store.path), "--campaign", str(campaign(tmp_path)), source]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert "qualified: 1 valid, 0 failed, 0 invalid, 1 refused" in lines
+    assert "published: 1 new, 0 already published, 1 refused" in lines
+    [refused] = [line for line in lines if line.startswith("  refused")]
+    assert refused.startswith("  refused no evidence: ")
+    assert refused.endswith("[r1]")
+
+
+def test_a_night_of_the_protocols_manifest_says_what_it_cannot_declare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = {"schema": "candle-graph/campaign/1", "campaign_id": "c", "entrypoint": "demo::train"}
+    manifest = tmp_path / "campaign.json"
+    manifest.write_text(json.dumps({**document, "planned": [{"capture_step": 3, "bundle": "x"}]}))
+    source = write_trace(tmp_path / "r1.jsonl", "r1")
+    assert run(["nightly", "--store", str(tmp_path / "s p"), "--campaign", str(manifest), str(source)]) == 0
+    out = capsys.readouterr().out
+    assert "comparisons: a manifest of schema candle-graph/campaign/1 can declare none" in out
+    assert f"--store '{tmp_path}/s p'" in out
+
+
+def test_qualify_exits_3_for_a_refused_run_and_says_when_it_judged_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = store_with(tmp_path, "r1", "r2")
+    first = store.staged()[0]
+    kept = (first.path / "planes" / "spans.parquet").read_bytes()
+    (first.path / "planes" / "spans.parquet").write_bytes(b"damaged")
+    assert run(["qualify", "--store", str(store.path)]) == 3
+    (first.path / "planes" / "spans.parquet").write_bytes(kept)
+    publish(store)
+    capsys.readouterr()
+    assert run(["qualify", "--store", str(store.path), "--require-valid"]) == 0
+    assert "nothing is staged, so --require-valid judged nothing" in capsys.readouterr().err
