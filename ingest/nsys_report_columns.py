@@ -36,7 +36,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "matching": ("matching_timestamp",),
     }
 )
-"""Meaning -> spellings of a column without its unit, the first one in a header wins (protocol 12.2, and real reports)."""
+"""Meaning -> spellings of a column without its unit; the first one in a header wins (protocol 12.2)."""
 
 _UNITS: Mapping[str, int] = MappingProxyType(
     {
@@ -49,7 +49,12 @@ _UNITS: Mapping[str, int] = MappingProxyType(
 _SIZES: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(("b", "bytes"), 1),
-        **{"kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30},
+        "kb": 1000,
+        "mb": 1000**2,
+        "gb": 1000**3,
+        "kib": 1 << 10,
+        "mib": 1 << 20,
+        "gib": 1 << 30,
     }
 )
 _CELL = re.compile(r"(.*?)\s*\(([^()]*)\)\s*")

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import ROUND_DOWN
-from typing import Any
-
-import numpy as np
 
 from .contract import PlaneBatch
-from .decimals import NoNumber, scaled
+from .decimals import NoNumber
 from .fates import Fates
 from .nsys_report_columns import CALLS, EVENTS, PROJECTION, RANGES, SUMMARY, WORK, Header, report_name
+from .nsys_report_table import Cells, ReportTable, checked_duration, interval_of
 from .nsys_report_text import Piece
 from .plane_rows import PlaneRows
 
@@ -24,7 +19,7 @@ _COLUMNS = {
     "spans": "id parent_id name start_ns duration_ns span_kind measured end_seq thread_id process_id category",
     "launches": "name category start_ns duration_ns process_id thread_id correlation_id",
     "device_intervals": (
-        "device stream_id clock_id backend start_ns duration_ns name correlation_id category process_id context_id bytes"
+        "device stream_id clock_id backend start_ns duration_ns name correlation_id category context_id bytes"
     ),
     "report_rows": "report name calls total_ns min_ns max_ns total_bytes attributes",
 }
@@ -90,7 +85,7 @@ class ReportRows:
 
     def read(self, source: Source) -> Iterator[PlaneBatch]:
         """The rows of a source; batches come when they are full, what is left comes with :meth:`rest`."""
-        table: _Table | None = None
+        table: ReportTable | None = None
         for piece in source.pieces():
             source.said[piece.kind] += 1
             if piece.kind == "header" and piece.header is not None:
@@ -110,19 +105,19 @@ class ReportRows:
         for rows in self._planes.values():
             yield from rows.rest()
 
-    def _opened(self, source: Source, header: Header) -> _Table:
+    def _opened(self, source: Source, header: Header) -> ReportTable:
         source.fates.keep("header", None)
         report = report_name(source.report, header, source.stem)
         timed = [c for n, c in header.columns.items() if n in ("total", "start", "timestamp") and not c.is_size]
         self.units |= {_UNIT[column.factor] for column in timed if column.factor in _UNIT}
         if "correlation" in header.columns:
             source.links.add(header.cells[header.columns["correlation"].place].strip())
-        table = _Table(report, header)
+        table = ReportTable(report, header)
         if header.shape in (PROJECTION, RANGES):
-            table.index(source, self._seq)
+            table.index(source.pieces(), source.said["header"], self._seq)
         return table
 
-    def _row(self, source: Source, table: _Table, piece: Piece) -> None:
+    def _row(self, source: Source, table: ReportTable, piece: Piece) -> None:
         try:
             cells = table.cells(piece.cells)
             if not cells.text("name"):
@@ -132,7 +127,7 @@ class ReportRows:
         except NoNumber as error:
             source.fates.drop(table.report, "undecodable_record", str(error), line=piece.line)
 
-    def _add_summary(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
+    def _add_summary(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         name = cells.text("name") or ""
         if _NUMERIC.fullmatch(name) and not table.numeric:
             table.numeric = True
@@ -146,12 +141,12 @@ class ReportRows:
         )
         self._keep(source, table.report, "report_rows", cells)
 
-    def _add_work(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
-        start, duration = _interval(cells)
+    def _add_work(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
+        start, duration = interval_of(cells)
         name = cells.text("name") or ""
         self._work(source, table, cells, (start, duration), name, _category(name))
 
-    def _add_event(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
+    def _add_event(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         """Rows where work begins say when it ends; a row where work ends adds nothing, unless nothing began it."""
         kind, ends = cells.text("event"), cells.time("matching")
         if kind == "Leave" and ends is not None:
@@ -162,7 +157,7 @@ class ReportRows:
                 source.fates.drop(f"{table.report} {kind}", reason, "the row has no counterpart", line=line)
                 return
             start = cells.needed("timestamp")
-            times = (start, _duration(ends - start))
+            times = (start, checked_duration(ends - start))
             self._work(source, table, cells, times, cells.text("name") or "", cells.text("category"), " Enter")
         else:
             source.fates.drop(table.report, "unknown_event", f"found the event type {kind!r}", line=line)
@@ -170,8 +165,8 @@ class ReportRows:
     def _work(
         self,
         source: Source,
-        table: _Table,
-        cells: _Cells,
+        table: ReportTable,
+        cells: Cells,
         times: tuple[int, int],
         name: str,
         category: str | None,
@@ -180,26 +175,24 @@ class ReportRows:
         device = _label(cells.text("device"))
         self.devices.add(device)
         place = (device, cells.text("stream") or "unknown", source.session, "nsys")
-        links = (cells.text("correlation"), category, None, cells.text("context"), cells.size("bytes"))
+        links = (cells.text("correlation"), category, cells.text("context"), cells.size("bytes"))
         self._planes["device_intervals"].add(self._seq, *place, *times, name, *links)
         self._keep(source, f"{table.report}{kind}", "device_intervals", cells)
 
-    def _add_call(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
-        times = _interval(cells)
+    def _add_call(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
+        times = interval_of(cells)
         where = (cells.natural("process"), cells.natural("thread"), cells.text("correlation"))
         self._planes["launches"].add(self._seq, cells.text("name"), None, *times, *where)
         self._keep(source, table.report, "launches", cells)
 
-    def _add_range(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
+    def _add_range(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         self._span(table, cells)
         self._keep(source, table.report, "spans", cells)
 
-    def _add_projection(self, source: Source, table: _Table, cells: _Cells, line: int) -> None:
+    def _add_projection(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         """The range itself is a span; its projection is what nsys made of the work in it, so a line of a report."""
-        operations, attributes = cells.natural("operations"), table.json(cells.raw)
-        cells.needed("projected_start")
-        _duration(cells.needed("projected_duration"))
-        has_range = table.new_ranges and cells.time("start") is not None and cells.time("duration") is not None
+        operations, attributes = cells.projection(), table.json(cells.raw)
+        has_range = source.host_ranges and table.new_ranges and cells.time("start") is not None
         if has_range:
             self._span(table, cells)
         nothing = (None,) * 4
@@ -208,16 +201,14 @@ class ReportRows:
         if has_range:
             source.fates.keep(f"{table.report} -> spans", "spans")
 
-    def _span(self, table: _Table, cells: _Cells) -> None:
-        start, duration = _interval(cells)
+    def _span(self, table: ReportTable, cells: Cells) -> None:
+        start, duration, thread, process = cells.span()
         around = table.ranges.get(cells.natural("parent_id"))
-        own = table.ranges.get(cells.natural("range_id"))
-        parent = None if around is None or around in (own, self._seq) else str(around)
+        parent = None if around in (None, self._seq) else str(around)
         what = (cells.text("name"), start, duration, "function", False, self._seq)
-        where = (cells.natural("thread"), cells.natural("process"), cells.text("style"))
-        self._planes["spans"].add(self._seq, str(self._seq), parent, *what, *where)
+        self._planes["spans"].add(self._seq, str(self._seq), parent, *what, thread, process, cells.text("style"))
 
-    def _keep(self, source: Source, kind: str, plane: str, cells: _Cells) -> None:
+    def _keep(self, source: Source, kind: str, plane: str, cells: Cells) -> None:
         if cells.cut:
             source.fates.repair(kind, plane, "sub_nanosecond")
         else:
@@ -232,133 +223,6 @@ _ADD = {
     RANGES: ReportRows._add_range,
     PROJECTION: ReportRows._add_projection,
 }
-
-
-class _Table:
-    """One table of a file: its report, its header, and the ranges that its rows name."""
-
-    def __init__(self, report: str, header: Header) -> None:
-        self.report = report
-        self.header = header
-        self.numeric = False
-        self.new_ranges = True
-        self.ranges = _RangeIndex()
-        seen: Counter[str] = Counter()
-        self._labels = []
-        for cell in header.cells:
-            seen[cell] += 1
-            self._labels.append(cell if seen[cell] == 1 else f"{cell} #{seen[cell]}")
-
-    def index(self, source: Source, first: int) -> None:
-        """Find the ranges of this table, the one that opened last, whose first row has the seq ``first``.
-
-        Where another table holds the ranges themselves, those of a projection are no new ones.
-        """
-        opened, shapes = 0, []
-        for piece in source.pieces():
-            opened += piece.kind == "header"
-            if piece.kind == "header" and piece.header is not None:
-                shapes.append(piece.header.shape)
-            elif piece.kind == "row" and opened == source.said["header"]:
-                self.ranges.add(_range_id(_Cells(self.header, piece.cells)), first)
-                first += 1
-        self.new_ranges = source.host_ranges and RANGES not in shapes
-
-    def cells(self, raw: tuple[str, ...]) -> _Cells:
-        """A row; it may be short (protocol 12.2), and a longer one was not written by its header."""
-        if len(raw) > len(self._labels) and any(cell.strip() for cell in raw[len(self._labels) :]):
-            raise NoNumber(f"found {len(raw)} cells, expected at most {len(self._labels)}")
-        return _Cells(self.header, raw)
-
-    def json(self, raw: tuple[str, ...]) -> str:
-        """The cells of a row under the names of their columns."""
-        return json.dumps(dict(zip(self._labels, raw, strict=False)), ensure_ascii=False)
-
-
-class _Cells:
-    """The cells of one row by meaning; ``cut`` becomes True once a time had digits below a nanosecond."""
-
-    def __init__(self, header: Header, raw: tuple[str, ...]) -> None:
-        self.raw = raw
-        self.cut = False
-        self._columns = header.columns
-
-    def text(self, meaning: str) -> str | None:
-        """The text of a cell, None when it is blank or not there."""
-        column = self._columns.get(meaning)
-        if column is None or column.place >= len(self.raw):
-            return None
-        return self.raw[column.place].strip() or None
-
-    def time(self, meaning: str) -> int | None:
-        """A number in nanoseconds; digits below a nanosecond are cut off. Raises :class:`NoNumber`."""
-        text = self.text(meaning)
-        if text is None:
-            return None
-        factor = self._columns[meaning].factor or 1
-        if len(text) < 10 and text.isascii() and text.isdecimal():
-            return int(text) * factor
-        value, whole = scaled(text.replace(",", ""), factor, ROUND_DOWN)
-        self.cut = self.cut or not whole
-        return value
-
-    def needed(self, meaning: str) -> int:
-        """A time that the row cannot do without. Raises :class:`NoNumber`."""
-        value = self.time(meaning)
-        if value is None:
-            raise NoNumber(f"found no {meaning.replace('_', ' ')}")
-        return value
-
-    def natural(self, meaning: str) -> int | None:
-        """A number of 0 or more. Raises :class:`NoNumber`."""
-        value = self.time(meaning)
-        if value is not None and value < 0:
-            raise NoNumber(f"found {value} as {meaning.replace('_', ' ')}, expected 0 or more")
-        return value
-
-    def size(self, meaning: str) -> int | None:
-        """Bytes, exactly what is printed; a zero printed in a larger unit is less than the report shows, so NULL."""
-        text = self.text(meaning)
-        factor = self._columns[meaning].factor if meaning in self._columns else None
-        if text is None or factor is None:
-            return None
-        value, whole = scaled(text.replace(",", ""), factor)
-        if value < 0 or not whole:
-            raise NoNumber(f"found {text[:40]} as {meaning}, expected a whole number of bytes")
-        return None if value == 0 and factor > 1 else value
-
-
-class _RangeIndex:
-    """The first row of each range id, 16 bytes each."""
-
-    def __init__(self) -> None:
-        self._ids, self._seqs = array("q"), array("q")
-        self._sorted: tuple[Any, Any] | None = None
-
-    def add(self, id_: int | None, seq: int) -> None:
-        if id_ is not None:
-            self._ids.append(id_)
-            self._seqs.append(seq)
-
-    def get(self, id_: int | None) -> int | None:
-        """The seq of a range; None when no row has the id."""
-        if self._sorted is None:
-            ids, first = np.unique(np.frombuffer(self._ids, np.int64), return_index=True)
-            self._sorted = ids, np.frombuffer(self._seqs, np.int64)[first]
-        ids, seqs = self._sorted
-        if id_ is None or not len(ids):
-            return None
-        at = int(np.searchsorted(ids, id_))
-        return int(seqs[at]) if at < len(ids) and int(ids[at]) == id_ else None
-
-
-def _range_id(cells: _Cells) -> int | None:
-    """The id of a range that becomes a span; None for a row that does not, since it can be no parent."""
-    try:
-        _interval(cells)
-        return cells.natural("range_id") if cells.text("name") else None
-    except NoNumber:
-        return None
 
 
 def _account(source: Source, piece: Piece) -> None:
@@ -379,21 +243,6 @@ def _account(source: Source, piece: Piece) -> None:
         source.fates.note("report_skipped", "info", f"{source.report or 'a report'}: {piece.text}", line=piece.line)
         if len(source.skipped) < 3:
             source.skipped.append(f"{source.report or 'a report'} ({piece.text})")
-
-
-def _interval(cells: _Cells) -> tuple[int, int]:
-    start, duration, end = cells.needed("start"), cells.time("duration"), cells.time("end")
-    if duration is None:
-        if end is None:
-            raise NoNumber("found no duration")
-        duration = end - start
-    return start, _duration(duration)
-
-
-def _duration(value: int) -> int:
-    if value < 0:
-        raise NoNumber(f"found the duration {value}, expected 0 or more")
-    return value
 
 
 def _label(device: str | None) -> str:
