@@ -16,6 +16,7 @@ from .contract import PlaneBatch, Reader
 from .kineto import KinetoReader
 from .memory_snapshot import MemorySnapshotReader
 from .memory_timeline import MemoryTimelineReader
+from .nsys_capture import NsightCaptureReader
 from .nsys_csv import NsysCsvReader
 from .nsys_sqlite import NsysSqliteReader
 from .recognise import refusal
@@ -32,6 +33,7 @@ _KNOWN: tuple[Reader, ...] = (
     AscendTraceReader(),
     AscendDbReader(),
     NsysSqliteReader(),
+    NsightCaptureReader(),
     NsysCsvReader(),
     MemorySnapshotReader(),
     MemoryTimelineReader(),
