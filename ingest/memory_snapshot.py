@@ -6,6 +6,7 @@ end is told by the blocks. So nothing here adds up bytes; the views do, with bot
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -48,6 +49,15 @@ class MemorySnapshotReader:
     def read(self, path: Path) -> Iterator[PlaneBatch]:
         """Yield the planes; raises :class:`InputRefused` for what is no snapshot or no pickle of plain containers."""
         path = Path(path)
+        collecting = gc.isenabled()
+        gc.disable()  # A snapshot holds no circles; walking it all, again and again, costs more than decoding.
+        try:
+            yield from self._planes(path)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _planes(self, path: Path) -> Iterator[PlaneBatch]:
         digest = source_digest(path)
         if is_viz_page(head(path)):
             data = embedded_pickle(path)

@@ -138,21 +138,26 @@ def _walk(path: Path, data: bytes) -> None:
     while place < end:
         code = data[place]
         kind = _KINDS[code]
-        if kind == _SCALAR:
+        if kind == _OTHER:  # First, for it is four opcodes of five.
+            scalars, marked = 0, False
+        elif kind == _SCALAR:
             scalars += 1
         elif kind == _PUT:
             _check_put(path, data, place, count)
+        elif kind == _MARK:
+            scalars, marked = 0, True
+        elif kind == _STOP:
+            return
         elif kind != _QUIET:
-            if kind == _STOP:
-                return
             if kind == _TUPLE:
                 _check_tuple(path, data, place, scalars, marked)
-            containers += kind in (_TUPLE, _CONTAINER)
-            scalars, marked = 0, kind == _MARK
+            scalars, marked = 0, False
+            containers += 1
+            if containers > LIMIT_CONTAINERS:
+                message = f"more than {LIMIT_CONTAINERS} containers, expected at most that"
+                raise _refused(path, place, message, "too_large")
         place += _SIZES[code] or _variable(path, data, place)
         count += 1
-        if containers > LIMIT_CONTAINERS:
-            raise _refused(path, place, f"more than {LIMIT_CONTAINERS} containers, expected at most that", "too_large")
     raise _refused(path, end, "the pickle ends without its STOP", "damaged_pickle")
 
 

@@ -9,7 +9,22 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_ALLOCATORS = ("CachingAllocator", "CachingHostAllocator", "::malloc", "PluggableAllocator")
+_MACHINERY = (
+    *("CachingAllocator", "CachingHostAllocator", "PluggableAllocator", "::malloc"),
+    *("torch::unwind", "CapturedTraceback", "gather_with_cpp"),
+    *("c10::intrusive_ptr", "c10::TensorImpl", "c10::StorageImpl", "c10::impl::wrap_kernel_functor", "std::vector<"),
+    *(
+        "::empty_",
+        "::empty(",
+        "::new_empty",
+        "::create_out",
+        "::wrapper_CUDA_",
+        "::wrapper_PrivateUse1_",
+        "::resize_bytes",
+    ),
+)
+"""Parts of the names of native frames that stand above every allocation: allocators, the capture of the stack,
+reference counts, and torch's factories of empty tensors. What is below them asked for the memory."""
 _LONGEST = 1000
 
 
@@ -19,6 +34,7 @@ class Frames:
     def __init__(self) -> None:
         self.saw_npu = False
         self._tops: dict[int, str | None] = {}
+        self._texts: dict[int, tuple[bool, str | None]] = {}
 
     def look(self, records: Iterable[Any]) -> None:
         """Find out whether torch_npu made the snapshot, which nothing but its frames tells."""
@@ -27,37 +43,51 @@ class Frames:
             frames = record.get("frames") if isinstance(record, Mapping) else None
             if isinstance(frames, list) and id(frames) not in seen:
                 seen.add(id(frames))
-                if any("torch_npu" in plain_text(frame.get("filename")) for frame in frames if _is_frame(frame)):
-                    self.saw_npu = True
+                self.saw_npu = any(_names_npu(frame, seen) for frame in frames)
+                if self.saw_npu:
                     return
 
     def top(self, frames: Any) -> str | None:
-        """``file:line function`` of the innermost Python frame; without one, of the innermost other frame that is no
-        allocator's own. None without frames."""
+        """``file:line function`` of the innermost Python frame; without one, of the innermost native frame that is not
+        of the machinery above every allocation. None without such a frame."""
         if not isinstance(frames, list) or not frames:
             return None
-        key = id(frames)  # The snapshot holds every list until it is read, so an id is never used twice.
+        key = id(frames)  # The snapshot holds every list and frame until it is read, so an id is never used twice.
         if key not in self._tops:
-            self._tops[key] = _top(frames)
+            self._tops[key] = self._top(frames)
         return self._tops[key]
 
-
-def _top(frames: list[Any]) -> str | None:
-    other = None
-    for frame in frames:
-        if not _is_frame(frame):
-            continue
-        file, name, line = plain_text(frame.get("filename")), plain_text(frame.get("name")), frame.get("line", 0)
-        text = f"{file}:{line if type(line) is int else 0} {name}"
-        if file.endswith(".py") or file.startswith("<"):
-            return text
-        if other is None and name and not any(mark in name for mark in _ALLOCATORS):
-            other = text
-    return other
+    def _top(self, frames: list[Any]) -> str | None:
+        native = None
+        for frame in frames:
+            key = id(frame)
+            if key not in self._texts:
+                self._texts[key] = _spelt(frame)
+            is_python, text = self._texts[key]
+            if is_python:
+                return text
+            native = native or text
+        return native
 
 
-def _is_frame(frame: Any) -> bool:
-    return isinstance(frame, Mapping)
+def _spelt(frame: Any) -> tuple[bool, str | None]:
+    """Whether it is a Python frame, and its text; None for what is no frame and for the machinery."""
+    if not isinstance(frame, Mapping):
+        return False, None
+    file, name, line = plain_text(frame.get("filename")), plain_text(frame.get("name")), frame.get("line", 0)
+    text = f"{file}:{line if type(line) is int else 0} {name}"
+    if file.endswith(".py") or file.startswith("<"):
+        return True, text
+    return False, text if name and not any(mark in name for mark in _MACHINERY) else None
+
+
+def _names_npu(frame: Any, seen: set[int]) -> bool:
+    """Frames are shared between stacks; each is looked at once, and remembered in ``seen``."""
+    if id(frame) in seen or not isinstance(frame, Mapping):
+        return False
+    seen.add(id(frame))
+    file = frame.get("filename")
+    return isinstance(file, str) and "torch_npu" in file
 
 
 def plain_text(value: Any) -> str:

@@ -24,6 +24,16 @@ FRAMES = [
 ]
 
 
+WITHOUT_REST = """
+    SELECT run_id, device, moment
+    FROM snapshot_composition JOIN snapshot_peaks USING (run_id, device)
+    GROUP BY ALL
+    HAVING sum(bytes) IS DISTINCT FROM any_value(CASE moment WHEN 'end' THEN final_live ELSE peak_seeded_bytes END)
+    UNION ALL
+    SELECT run_id, device, pool_id FROM segment_fragmentation WHERE total_bytes <> active_bytes + inactive_bytes
+"""
+
+
 def block(size: int, state: str = "active_allocated", **more: Any) -> dict[str, Any]:
     return {"address": 4096, "size": size, "requested_size": size - 8, "state": state, "frames": FRAMES, **more}
 
@@ -160,6 +170,21 @@ def test_frames_of_torch_npu_name_the_device_npu(read, tmp_path):
     assert planes["allocator_events"][0]["device"] == "npu:0"
 
 
+def test_a_stack_without_python_is_named_by_what_asked_for_the_memory(read, tmp_path):
+    names = ["torch::unwind::unwind()", "torch::CapturedTraceback::gather(bool, bool, bool)"]
+    names += ["c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::allocate(unsigned long)"]
+    names += ["at::detail::empty_generic(c10::ArrayRef<long>)", "at::native::mm(at::Tensor const&)", "start_thread"]
+    trace = [entry("alloc", n, 1, frames=[{"filename": "??", "line": 0, "name": x} for x in names[:n]]) for n in (3, 6)]
+    planes = read("memory-snapshot", snapshot(tmp_path, {"segments": [], "device_traces": [trace]}))
+    assert [row["frame"] for row in planes["allocator_events"]] == [None, "??:0 at::native::mm(at::Tensor const&)"]
+
+
+def test_an_inactive_block_takes_nothing_from_its_history(read, tmp_path):
+    free = {"size": 512, "state": "inactive", "history": [{"addr": 1, "real_size": 300, "frames": FRAMES}]}
+    [row] = read("memory-snapshot", snapshot(tmp_path, [segment(free)]))["allocator_blocks"]
+    assert (row["requested_bytes"], row["frame"]) == (None, None)
+
+
 @pytest.mark.parametrize("value", [{"segments": 1}, {"segments": [], "device_traces": [1]}, ["segments"], "segments"])
 def test_what_is_no_snapshot_is_refused(tmp_path, value):
     path = snapshot(tmp_path, value)
@@ -206,7 +231,8 @@ def test_every_value_of_the_oracle_comes_out_of_the_corpus(tmp_path):
             for expected in devices:
                 assert _peaks(con, run_of[Path(name).name], expected["device"]) == tuple(expected.values()), name
         unbalanced = con.execute("SELECT run_id FROM ingest_audit WHERE NOT balanced").fetchall()
-    assert unbalanced == []
+        apart = con.execute(WITHOUT_REST).fetchall()
+    assert (unbalanced, apart) == ([], [])
     assert len(oracle) == 18
 
 
