@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +20,7 @@ from .progress import Progress
 from .run_folder import is_regular
 from .staging import StagedRun, stage_source
 from .store import Store, run_key
+from .supplied import SuppliedFacts
 
 _STORE_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
@@ -27,6 +31,7 @@ class IngestResult:
 
     ``status`` is ingested, unchanged (the store has this content already) or refused. ``run_id``, ``format`` and
     ``rows`` (rows per plane) are None where they are not known; ``code`` and ``message`` say why it was refused.
+    ``digest`` is that of the source, None unless it was ingested now.
     """
 
     source: str
@@ -36,15 +41,23 @@ class IngestResult:
     rows: dict[str, int] | None = None
     code: str | None = None
     message: str | None = None
+    digest: str | None = None
 
 
 def ingest_sources(
-    store: Store, sources: Sequence[str | Path], *, format: str | None = None, progress: Progress | None = None
+    store: Store,
+    sources: Sequence[str | Path],
+    *,
+    format: str | None = None,
+    facts: SuppliedFacts | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
 ) -> list[IngestResult]:
     """Read every source into ``staging/``; one result per source, in order, a folder of captures giving one per entry.
 
     ``format`` names the reader; by default the content decides. Ingesting a source twice changes nothing. Another
-    content under a known run id is refused as a conflict. Raises :class:`UsageError` for an unknown format, and
+    content under a known run id is refused as a conflict. ``facts`` fill in what foreign traces do not say. ``jobs``
+    processes read side by side; what they give is the same. Raises :class:`UsageError` for an unknown format, and
     ``OSError`` when the store itself cannot be written; a refused source is a result and stops nothing.
     """
     if format is not None and format not in READERS:
@@ -52,19 +65,53 @@ def ingest_sources(
     reader = None if format is None else READERS[format]
     expanded = [path for source in sources for path in _expand(Path(source), reader)]
     known = _known_digests(store)
+    tell = progress or (lambda done, total, what: None)
+    coming = _results(store, expanded, format, facts, jobs, known)
     results = []
     for done, source in enumerate(expanded):
-        if progress:
-            progress(done, len(expanded), source.name)
-        results.append(_ingest_or_refuse(store, source, reader, known))
-    if progress:
-        progress(len(expanded), len(expanded), "")
+        tell(done, len(expanded), source.name)
+        results.append(next(coming))
+    tell(len(expanded), len(expanded), "")
     return results
 
 
-def _ingest_or_refuse(store: Store, source: Path, reader: Reader | None, known: dict[str, str]) -> IngestResult:
+def _results(
+    store: Store,
+    sources: list[Path],
+    format: str | None,
+    facts: SuppliedFacts | None,
+    jobs: int,
+    known: dict[str, str],
+) -> Iterator[IngestResult]:
+    """One result per source, in order."""
+    if jobs == 1 or len(sources) < 2:
+        for source in sources:
+            result = _ingest_or_refuse(store, source, format, facts, known)
+            if result.status == "ingested" and result.digest is not None:
+                known[result.digest] = str(result.run_id)
+            yield result
+        return
+    with ProcessPoolExecutor(min(jobs, len(sources)), mp_context=get_context("spawn")) as pool:
+        futures = [pool.submit(_ingest_apart, store.path, source, format, facts, known) for source in sources]
+        for source, future in zip(sources, futures, strict=True):
+            try:
+                yield future.result()
+            except BrokenProcessPool:
+                message = f"{source}: a reading process was killed, perhaps for want of memory; try again with --jobs 1"
+                yield IngestResult(str(source), "refused", code="process_killed", message=message)
+
+
+def _ingest_apart(
+    store: Path, source: Path, format: str | None, facts: SuppliedFacts | None, known: dict[str, str]
+) -> IngestResult:
+    return _ingest_or_refuse(Store.open(store), source, format, facts, known)
+
+
+def _ingest_or_refuse(
+    store: Store, source: Path, format: str | None, facts: SuppliedFacts | None, known: dict[str, str]
+) -> IngestResult:
     try:
-        return _ingest(store, source, reader, known)
+        return _ingest(store, source, None if format is None else READERS[format], facts, known)
     except PlanewiseError as error:
         return IngestResult(str(source), "refused", code=error.code, message=str(error))
     except (OSError, pa.ArrowException, ValueError, RecursionError) as error:
@@ -78,17 +125,19 @@ def _is_in(filename: object, folder: Path) -> bool:
     return isinstance(filename, str | os.PathLike) and Path(os.fspath(filename)).is_relative_to(folder)
 
 
-def _ingest(store: Store, source: Path, reader: Reader | None, known: dict[str, str]) -> IngestResult:
+def _ingest(
+    store: Store, source: Path, reader: Reader | None, facts: SuppliedFacts | None, known: dict[str, str]
+) -> IngestResult:
     _refuse_place(source)
     reader = reader or detect_format(source)
     digest = source_digest(source)
     if digest in known:
-        return IngestResult(str(source), "unchanged", known[digest], reader.name)
+        message = None if facts is None else "the supplied facts were not applied; planewise discard the run first"
+        return IngestResult(str(source), "unchanged", known[digest], reader.name, message=message)
     with store.scratch() as scratch:
-        staged = stage_source(reader, source, scratch / "run")
+        staged = stage_source(reader, source, scratch / "run", facts=facts)
         status = _place(store, staged, source)
-    known[staged.source_digest] = staged.run_id
-    return IngestResult(str(source), status, staged.run_id, reader.name, staged.rows)
+    return IngestResult(str(source), status, staged.run_id, reader.name, staged.rows, digest=digest)
 
 
 def _place(store: Store, staged: StagedRun, source: Path) -> str:

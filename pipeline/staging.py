@@ -14,6 +14,7 @@ from ..recorder.errors import InputRefused
 from .bundle import is_safe_path
 from .fsio import copy_regular, sync_tree
 from .run_folder import read_provenance
+from .supplied import NATIVE_FORMATS, SuppliedFacts, with_facts
 
 _GZIP = b"\x1f\x8b"
 
@@ -37,8 +38,12 @@ class KeptFile:
     title: str
 
 
-def stage_source(reader: Reader, source: Path, folder: Path, kept: Sequence[KeptFile] = ()) -> StagedRun:
+def stage_source(
+    reader: Reader, source: Path, folder: Path, kept: Sequence[KeptFile] = (), facts: SuppliedFacts | None = None
+) -> StagedRun:
     """Read ``source`` into the new folder ``folder``, with ``kept`` copied and recorded as attachments.
+
+    ``facts`` fill in what a foreign trace does not say; they are not applied to a format that speaks for itself.
 
     Raises what the reader raises, and :class:`InputRefused` when the source holds other than one run or changed while
     it was read; the caller then discards ``folder``.
@@ -46,7 +51,10 @@ def stage_source(reader: Reader, source: Path, folder: Path, kept: Sequence[Kept
     before = source_digest(source)
     folder.mkdir(parents=True)
     kept = [*_original(reader, source), *kept]
-    rows = write_planes(_with_attachments(reader.read(source), source, folder, kept), folder)
+    batches = reader.read(source)
+    if facts is not None and reader.name not in NATIVE_FORMATS:
+        batches = with_facts(batches, facts, source)
+    rows = write_planes(_with_attachments(batches, source, folder, kept), folder)
     run_id, digest = read_provenance(folder)
     if source_digest(source) != before:
         raise InputRefused(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from ...ingest.base import READERS
-from ..ingest_stage import ingest_sources
+from ..ingest_stage import IngestResult, ingest_sources
 from ..output import OutputFormat, Rows, write_rows
 from ..store import Store
+from ..supplied import load_supplied
 from .options import format_option, note, progress_bar, store_option
 
 COLUMNS = ("source", "status", "run_id", "format", "code", "message")
@@ -25,23 +28,56 @@ COLUMNS = ("source", "status", "run_id", "format", "code", "message")
     type=click.Choice(sorted(READERS)),
     help="Format of the sources; detected from their content when not given.",
 )
+@click.option(
+    "--identity",
+    "facts_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="JSON file of facts about foreign traces that they do not say: identity, scope, phase, ...",
+)
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that read side by side."
+)
 @format_option("--output-format")
-def ingest(sources: tuple[Path, ...], store_path: Path, reader: str | None, output_format: OutputFormat) -> int:
+def ingest(
+    sources: tuple[Path, ...],
+    store_path: Path,
+    reader: str | None,
+    facts_path: Path | None,
+    jobs: int,
+    output_format: OutputFormat,
+) -> int:
     """Read captures and traces into the staging area of a store.
 
-    A SOURCE is a recorder capture, a candle-graph trace, or a folder of them. The store is made when it does not
-    exist. A refused source leaves nothing behind; the others go on, and the exit code is 3 at the end.
+    A SOURCE is a recorder capture, a trace of any known format (planewise ingest --help lists them under --format), or
+    a folder of them at any depth. The store is made when it does not exist. A refused source leaves nothing behind; the
+    others go on, and the exit code is 3 at the end.
 
     \b
-    Example: planewise ingest captures/ --store /data/store
+    Examples:
+      planewise ingest captures/ --store /data/store
+      planewise ingest traces/ --store /data/store --identity facts.json --jobs 2
     """
+    facts = None if facts_path is None else load_supplied(facts_path)
     made_here = not store_path.exists()
     store = Store.open(store_path, create=True)
     with progress_bar("ingest") as report:
-        results = ingest_sources(store, list(sources), format=reader, progress=report)
+        results = ingest_sources(store, list(sources), format=reader, facts=facts, jobs=jobs, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    if output_format is OutputFormat.TABLE and len(results) > 1:
+        write_rows(by_format(results), output_format)
     counts = {status: sum(r.status == status for r in results) for status in ("ingested", "unchanged", "refused")}
     note(", ".join(f"{count} {status}" for status, count in counts.items()))
     if made_here and counts["refused"] == len(results) and store.withdraw():
         note("no store was made")
     return 3 if counts["refused"] else 0
+
+
+def by_format(results: Sequence[IngestResult]) -> Rows:
+    """What was read, by format, and what was refused, by code: files, and rows of planes newly written."""
+    files: Counter[tuple[str, str]] = Counter()
+    rows: Counter[tuple[str, str]] = Counter()
+    for result in results:
+        key = (result.format or "-", result.status if result.status != "refused" else f"refused: {result.code}")
+        files[key] += 1
+        rows[key] += sum((result.rows or {}).values())
+    return Rows(("format", "outcome", "files", "plane_rows"), [(*key, files[key], rows[key]) for key in sorted(files)])
