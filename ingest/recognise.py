@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..recorder.errors import IncompatibleInput, InputRefused
 from .execution_trace import execution_trace_refusal
+from .nsys_raw import raw_report_refusal
 from .streams import StreamDamaged, chunks, head
 
 _HEAD_BYTES = 1 << 16
@@ -114,6 +115,10 @@ def _lfs_pointer(path: Path, raw: bytes, text: bytes) -> InputRefused | None:
 
 def _execution_trace(path: Path, raw: bytes, text: bytes) -> InputRefused | None:
     return execution_trace_refusal(path)
+
+
+def _nsys_report(path: Path, raw: bytes, text: bytes) -> InputRefused | None:
+    return raw_report_refusal(path, raw)
 
 
 def _archive(path: Path, raw: bytes, text: bytes) -> InputRefused | None:
@@ -236,6 +241,7 @@ def _says(path: Path, code: str, message: str, remedy: str) -> InputRefused:
 
 
 _LOOKS: tuple[Callable[[Path, bytes, bytes], InputRefused | None], ...] = (
+    _nsys_report,
     _empty,
     _lfs_pointer,
     _archive,
