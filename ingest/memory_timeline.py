@@ -18,7 +18,7 @@ from .plane_rows import PlaneRows
 from .source import source_digest
 from .streams import StreamDamaged, chunks, head
 
-LIMIT_BYTES = 1 << 30
+LIMIT_BYTES = 1 << 28
 """Longest export, decompressed; it is one JSON value and lies in memory whole while it is read."""
 
 ACTIONS = {1: "preexisting", 2: "create", 3: "increment_version", 4: "destroy"}
