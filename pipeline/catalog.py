@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 
 import duckdb
 
+from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder, temporary_sibling
 from .run_folder import KEY_GLOB
@@ -27,11 +27,19 @@ def build_catalog(root: Path, *, force: bool = False) -> Path:
     """Build the catalogue of the store at ``root`` unless it is current, or always with ``force``; returns its path.
 
     It is stale when the views or the store's absolute path have changed. It is built under a temporary name and put
-    in place by one rename, so a reader meets the old one or the new one.
+    in place by one rename, so a reader meets the old one or the new one. Raises :class:`InputRefused` for a store that
+    cannot be written.
     """
     path = root / CATALOGUE
     if not force and _is_current(path, root):
         return path
+    if not os.access(root, os.W_OK):
+        raise InputRefused(
+            "the store cannot be written, so its catalogue cannot be built",
+            source=root,
+            code="store_not_writable",
+            remedy="ask with planewise sql, which then holds the views in memory",
+        )
     temporary = temporary_sibling(path)
     try:
         once_more(lambda: _build(temporary, root))
@@ -48,14 +56,14 @@ def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
 
     Where the catalogue is stale and the store cannot be written, the same views in memory.
     """
-    try:
-        return duckdb.connect(str(build_catalog(root)), read_only=True)
-    except OSError as error:
-        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise
-    con = duckdb.connect()
-    _fill_or_refuse(con, root)
-    return con
+    path = root / CATALOGUE
+    if not _is_current(path, root):
+        if not os.access(root, os.W_OK):
+            con = duckdb.connect()
+            once_more(lambda: _fill_or_refuse(con, root))
+            return con
+        build_catalog(root, force=True)
+    return duckdb.connect(str(path), read_only=True)
 
 
 def _is_current(path: Path, root: Path) -> bool:
