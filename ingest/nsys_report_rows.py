@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .contract import PlaneBatch
 from .decimals import NoNumber
 from .fates import Fates
 from .nsys_report_columns import CALLS, EVENTS, PROJECTION, RANGES, SUMMARY, WORK, Header, report_name
-from .nsys_report_table import Cells, ReportTable, checked_duration, interval_of
+from .nsys_report_table import Cells, Ranges, ReportTable, checked_duration, interval_of
 from .nsys_report_text import Piece
 from .plane_rows import PlaneRows
 
@@ -54,18 +55,17 @@ class Source:
     links: set[str] = field(default_factory=set)
     """Columns that join records, as the reports spell them."""
 
-    @property
-    def session(self) -> str:
-        """The clock of the report that is read now."""
-        return self.clock if len(self.databases) < 2 else f"{self.clock}/{self.databases.index(self._database)}"
-
-    _database: str = ""
+    ranges: Ranges | None = None
+    """The ranges of the whole text, once a table of ranges was met."""
+    session: str = ""
+    """The clock of the report that is read now; empty before the first banner that says what it was made of."""
 
     def made_of(self, database: str) -> None:
         """Note what the reports that follow were made of."""
-        self._database = database
         if database not in self.databases:
             self.databases.append(database)
+        place = self.databases.index(database)
+        self.session = f"{self.clock}/{place}" if place else self.clock
 
 
 class ReportRows:
@@ -89,6 +89,7 @@ class ReportRows:
         for piece in source.pieces():
             source.said[piece.kind] += 1
             if piece.kind == "header" and piece.header is not None:
+                _settle(source, table)
                 table = self._opened(source, piece.header)
             elif table is not None and piece.kind == "row":
                 self._row(source, table, piece)
@@ -97,8 +98,8 @@ class ReportRows:
                     for rows in self._planes.values():
                         yield from rows.full()
             else:
-                table = None if piece.kind == "banner" else table
                 _account(source, piece)
+        _settle(source, table)
 
     def rest(self) -> Iterator[PlaneBatch]:
         """What still waits, after the last source."""
@@ -112,10 +113,9 @@ class ReportRows:
         self.units |= {_UNIT[column.factor] for column in timed if column.factor in _UNIT}
         if "correlation" in header.columns:
             source.links.add(header.cells[header.columns["correlation"].place].strip())
-        table = ReportTable(report, header)
-        if header.shape in (PROJECTION, RANGES):
-            table.index(source.pieces(), source.said["header"], self._seq)
-        return table
+        if header.shape in (PROJECTION, RANGES) and source.ranges is None:
+            source.ranges = Ranges(source.pieces(), self._seq - source.said["row"])
+        return ReportTable(report, header)
 
     def _row(self, source: Source, table: ReportTable, piece: Piece) -> None:
         try:
@@ -139,7 +139,7 @@ class ReportRows:
         self._planes["report_rows"].add(
             self._seq, table.report, name, cells.natural("count"), *times, size, table.json(cells.raw)
         )
-        self._keep(source, table.report, "report_rows", cells)
+        table.fates[table.report, "report_rows", cells.cut] += 1
 
     def _add_work(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         start, duration = interval_of(cells)
@@ -174,45 +174,49 @@ class ReportRows:
     ) -> None:
         device = _label(cells.text("device"))
         self.devices.add(device)
-        place = (device, cells.text("stream") or "unknown", source.session, "nsys")
+        place = (device, cells.text("stream") or "unknown", source.session or source.clock, "nsys")
         links = (cells.text("correlation"), category, cells.text("context"), cells.size("bytes"))
         self._planes["device_intervals"].add(self._seq, *place, *times, name, *links)
-        self._keep(source, f"{table.report}{kind}", "device_intervals", cells)
+        table.fates[f"{table.report}{kind}", "device_intervals", cells.cut] += 1
 
     def _add_call(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         times = interval_of(cells)
         where = (cells.natural("process"), cells.natural("thread"), cells.text("correlation"))
         self._planes["launches"].add(self._seq, cells.text("name"), None, *times, *where)
-        self._keep(source, table.report, "launches", cells)
+        table.fates[table.report, "launches", cells.cut] += 1
 
     def _add_range(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
-        self._span(table, cells)
-        self._keep(source, table.report, "spans", cells)
+        self._span(source, cells)
+        table.fates[table.report, "spans", cells.cut] += 1
 
     def _add_projection(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
         """The range itself is a span; its projection is what nsys made of the work in it, so a line of a report."""
         operations, attributes = cells.projection(), table.json(cells.raw)
-        has_range = source.host_ranges and table.new_ranges and cells.time("start") is not None
+        is_new = source.host_ranges and source.ranges is not None and not source.ranges.stand_alone
+        has_range = is_new and cells.time("start") is not None
         if has_range:
-            self._span(table, cells)
+            self._span(source, cells)
         nothing = (None,) * 4
         self._planes["report_rows"].add(self._seq, table.report, cells.text("name"), operations, *nothing, attributes)
-        self._keep(source, table.report, "report_rows", cells)
+        table.fates[table.report, "report_rows", cells.cut] += 1
         if has_range:
-            source.fates.keep(f"{table.report} -> spans", "spans")
+            table.fates[f"{table.report} -> spans", "spans", False] += 1
 
-    def _span(self, table: ReportTable, cells: Cells) -> None:
+    def _span(self, source: Source, cells: Cells) -> None:
         start, duration, thread, process = cells.span()
-        around = table.ranges.get(cells.natural("parent_id"))
+        around = source.ranges and source.ranges.seq(source.said["header"], cells.natural("parent_id"))
         parent = None if around in (None, self._seq) else str(around)
         what = (cells.text("name"), start, duration, "function", False, self._seq)
         self._planes["spans"].add(self._seq, str(self._seq), parent, *what, thread, process, cells.text("style"))
 
-    def _keep(self, source: Source, kind: str, plane: str, cells: Cells) -> None:
-        if cells.cut:
-            source.fates.repair(kind, plane, "sub_nanosecond")
+
+def _settle(source: Source, table: ReportTable | None) -> None:
+    """Enter the fates of a table that ended."""
+    for (kind, plane, cut), records in table.fates.items() if table else ():
+        if cut:
+            source.fates.repair(kind, plane, "sub_nanosecond", records)
         else:
-            source.fates.keep(kind, plane)
+            source.fates.keep(kind, plane, records)
 
 
 _ADD = {
@@ -245,6 +249,7 @@ def _account(source: Source, piece: Piece) -> None:
             source.skipped.append(f"{source.report or 'a report'} ({piece.text})")
 
 
+@lru_cache(maxsize=1024)
 def _label(device: str | None) -> str:
     """``NVIDIA H200 (0)`` and ``0`` as ``cuda:0``; ``cuda`` where the report has no device, else the text itself."""
     if device is None:
@@ -255,5 +260,6 @@ def _label(device: str | None) -> str:
 
 def _category(name: str) -> str:
     """A GPU trace holds copies and fills, which nsys names in brackets, and kernels."""
-    kinds: Mapping[str, str] = {"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[CUDA Unified Memory": "memcpy"}
-    return next((kind for start, kind in kinds.items() if name.startswith(start)), "kernel")
+    if not name.startswith("[CUDA "):
+        return "kernel"
+    return "memset" if name.startswith("[CUDA memset") else "memcpy"

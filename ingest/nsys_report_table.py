@@ -5,54 +5,46 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_DOWN
 from typing import Any
 
 import numpy as np
 
 from .decimals import NoNumber, scaled
-from .nsys_report_columns import RANGES, Header
+from .nsys_report_columns import PROJECTION, RANGES, Column, Header
 from .nsys_report_text import Piece
+
+_WHOLE_DIGITS = 19
+"""Fewer digits than these always fit 64 bits; fewer than 10 do so in any unit."""
 
 
 class ReportTable:
-    """One table of a file: its report, its header, and the ranges that its rows name."""
+    """One table of a file: its report, its header, and the ranges that its rows name.
+
+    ``fates`` counts rows that were kept by kind, plane, and whether digits were cut; ``numeric`` becomes True once its
+    names were found to be numbers.
+    """
 
     def __init__(self, report: str, header: Header) -> None:
         self.report = report
         self.header = header
         self.numeric = False
-        self.new_ranges = True
-        self.ranges = RangeIndex()
+        self.fates: Counter[tuple[str, str, bool]] = Counter()
         seen: Counter[str] = Counter()
+        self._columns = dict(header.columns)
         self._labels = []
         for cell in header.cells:
             seen[cell] += 1
             self._labels.append(cell if seen[cell] == 1 else f"{cell} #{seen[cell]}")
 
-    def index(self, pieces: Iterable[Piece], ordinal: int, first: int) -> None:
-        """Find the ranges of this table, number ``ordinal`` from 1 of its text; its first row has the seq ``first``.
-
-        Where another table holds the ranges themselves, those of a projection are no new ones.
-        """
-        opened, shapes = 0, []
-        for piece in pieces:
-            opened += piece.kind == "header"
-            if piece.kind == "header" and piece.header is not None:
-                shapes.append(piece.header.shape)
-            elif piece.kind == "row" and opened == ordinal:
-                self.ranges.add(self._range_id(piece.cells), first)
-                first += 1
-        self.new_ranges = RANGES not in shapes
-
     def cells(self, raw: tuple[str, ...]) -> Cells:
         """A row; it may be short (protocol 12.2), and a longer one was not written by its header."""
         if len(raw) > len(self._labels) and any(cell.strip() for cell in raw[len(self._labels) :]):
             raise NoNumber(f"found {len(raw)} cells, expected at most {len(self._labels)}")
-        return Cells(self.header, raw)
+        return Cells(self._columns, raw)
 
-    def _range_id(self, raw: tuple[str, ...]) -> int | None:
+    def range_id(self, raw: tuple[str, ...]) -> int | None:
         """The id of a range that becomes a span; None for a row that does not, since it can be no parent."""
         try:
             cells = self.cells(raw)
@@ -70,17 +62,17 @@ class ReportTable:
 class Cells:
     """The cells of one row by meaning; ``cut`` becomes True once a time had digits below a nanosecond."""
 
-    def __init__(self, header: Header, raw: tuple[str, ...]) -> None:
+    def __init__(self, columns: Mapping[str, Column], raw: tuple[str, ...]) -> None:
         self.raw = raw
         self.cut = False
-        self._columns = header.columns
+        self._columns = columns
 
     def text(self, meaning: str) -> str | None:
         """The text of a cell, None when it is blank or not there."""
-        column = self._columns.get(meaning)
-        if column is None or column.place >= len(self.raw):
+        try:
+            return self.raw[self._columns[meaning].place].strip() or None
+        except (KeyError, IndexError):
             return None
-        return self.raw[column.place].strip() or None
 
     def time(self, meaning: str) -> int | None:
         """A number in nanoseconds; digits below a nanosecond are cut off. Raises :class:`NoNumber`."""
@@ -88,7 +80,7 @@ class Cells:
         if text is None:
             return None
         factor = self._columns[meaning].factor or 1
-        if len(text) < 10 and text.isascii() and text.isdecimal():
+        if len(text) < (_WHOLE_DIGITS if factor == 1 else 10) and text.isascii() and text.isdecimal():
             return int(text) * factor
         value, whole = scaled(text.replace(",", ""), factor, ROUND_DOWN)
         self.cut = self.cut or not whole
@@ -133,7 +125,34 @@ class Cells:
         return None if value == 0 and factor > 1 else value
 
 
-class RangeIndex:
+class Ranges:
+    """The ranges of all tables of one text, whose first row has the seq ``first``.
+
+    ``stand_alone`` is True when a table holds the ranges themselves; then those of projections are no new ones.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], first: int) -> None:
+        self.stand_alone = False
+        self._tables: list[_RangeIndex | None] = []
+        table: ReportTable | None = None
+        for piece in pieces:
+            if piece.kind == "header" and piece.header is not None:
+                table = ReportTable("", piece.header)
+                has_ranges = piece.header.shape in (RANGES, PROJECTION)
+                self.stand_alone = self.stand_alone or piece.header.shape == RANGES
+                self._tables.append(_RangeIndex() if has_ranges else None)
+            elif piece.kind == "row" and table is not None:
+                if (index := self._tables[-1]) is not None:
+                    index.add(table.range_id(piece.cells), first)
+                first += 1
+
+    def seq(self, table: int, id_: int | None) -> int | None:
+        """The seq of a range of a table, counted from 1; None when no row of it has the id."""
+        index = self._tables[table - 1]
+        return None if index is None else index.get(id_)
+
+
+class _RangeIndex:
     """The first row of each range id, 16 bytes each."""
 
     def __init__(self) -> None:

@@ -88,19 +88,23 @@ class ReportText:
 
     def _record(self, number: int, line: str) -> tuple[str, ...] | None:
         """The cells of the record that begins with a line; None when it is no CSV."""
-        taken = [(number, line)]
-        while sum(part.count('"') for _, part in taken) % 2:
+        if '"' not in line:
+            return tuple(line.split(","))
+        taken, quotes, length = [line], line.count('"'), len(line)
+        first = number
+        while quotes % 2:
             found = self._next()
-            if found is not None:
-                taken.append(found)
-            if found is None or len(taken) > _LINES_OF_A_RECORD or sum(len(part) for _, part in taken) > LONGEST_RECORD:
-                self._pending += reversed(taken[1:])
+            if found is None or len(taken) >= _LINES_OF_A_RECORD or length > LONGEST_RECORD:
+                rest = list(enumerate(taken[1:], first + 1))
+                self._pending += reversed(rest if found is None else [*rest, found])
                 return None
-        text = "\n".join(part for _, part in taken)
+            taken.append(found[1])
+            quotes += found[1].count('"')
+            length += len(found[1])
         try:
-            return tuple(next(csv.reader([text], strict=True), ()))
+            return tuple(next(csv.reader(["\n".join(taken)], strict=True), ()))
         except csv.Error:
-            self._pending += reversed(taken[1:])
+            self._pending += reversed(list(enumerate(taken[1:], first + 1)))
             return None
 
     def _numbered(self) -> Iterator[tuple[int, str]]:
