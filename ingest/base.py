@@ -18,6 +18,7 @@ from .memory_snapshot import MemorySnapshotReader
 from .memory_timeline import MemoryTimelineReader
 from .nsys_capture import NsightCaptureReader
 from .nsys_csv import NsysCsvReader
+from .nsys_recipe import NsysRecipeReader
 from .nsys_sqlite import NsysSqliteReader
 from .recognise import refusal
 from .rocprof import RocprofReader
@@ -34,6 +35,7 @@ _KNOWN: tuple[Reader, ...] = (
     AscendDbReader(),
     NsysSqliteReader(),
     NsightCaptureReader(),
+    NsysRecipeReader(),
     NsysCsvReader(),
     MemorySnapshotReader(),
     MemoryTimelineReader(),

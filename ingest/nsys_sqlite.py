@@ -48,8 +48,10 @@ class NsysSqliteReader:
             remedy = f"copy it again, or export it again: {EXPORT}"
             raise InputRefused(message, source=path, code="damaged_database", remedy=remedy) from None
 
-    def planes(self, path: Path, digest: str, database: NsysDatabase) -> Iterator[PlaneBatch]:
-        """The planes of an open export, which ``path`` names."""
+    def planes(
+        self, path: Path, digest: str, database: NsysDatabase, source_format: str = "nsys-sqlite"
+    ) -> Iterator[PlaneBatch]:
+        """The planes of an open export, which ``path`` names and ``source_format`` the form of."""
         run_id = foreign_run_id(path, digest)
         clock_id = f"{run_id}/session"
         facts = _facts(database)
@@ -64,7 +66,7 @@ class NsysSqliteReader:
         run = ForeignRun(
             run_id=run_id,
             schema="nsys/export",
-            source_format="nsys-sqlite",
+            source_format=source_format,
             source_digest=digest,
             producer=" ".join(product) or "NVIDIA Nsight Systems",
             source_version=version,
