@@ -15,6 +15,7 @@ from ..recorder.errors import PlanewiseError, UsageError
 from ..recorder.planes import PLANES
 from .bundle import Receipt, verify_bundle
 from .campaign_manifest import Campaign, PlannedCapture, PlannedComparison, load_campaign
+from .database import connect
 from .read_bundle import Verify, load_bundle
 from .tables import TABLES
 from .views import create_input_tables, create_views
@@ -114,7 +115,7 @@ def check_bundle(bundle: str, path: Path, verify: Verify = verify_bundle) -> Che
 
 def status_of(campaign: Campaign, checks: Iterable[CheckedBundle]) -> dict[str, Any]:
     """The status document for what :func:`check_campaign` found."""
-    with duckdb.connect() as con:
+    with connect() as con:
         create_input_tables(con)
         create_views(con, only=("campaign_status", "campaign_counts"))
         _fill(con, campaign, list(checks))

@@ -9,6 +9,7 @@ import duckdb
 
 from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
+from .database import connect
 from .fsio import sync_file, sync_folder, temporary_sibling
 from .run_folder import KEY_GLOB
 from .store_format import EMPTY_RUN
@@ -59,18 +60,18 @@ def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
     path = root / CATALOGUE
     if not _is_current(path, root):
         if not os.access(root, os.W_OK):
-            con = duckdb.connect()
+            con = connect()
             once_more(lambda: _fill_or_refuse(con, root))
             return con
         build_catalog(root, force=True)
-    return duckdb.connect(str(path), read_only=True)
+    return connect(str(path), read_only=True)
 
 
 def _is_current(path: Path, root: Path) -> bool:
     if not path.exists():
         return False
     try:
-        with duckdb.connect(str(path), read_only=True) as con:
+        with connect(str(path), read_only=True) as con:
             rows = con.execute("SELECT views_digest, store_path FROM planewise_catalogue").fetchall()
     except duckdb.Error:
         return False  # Of an older DuckDB, or damaged: it holds nothing that cannot be built again.
@@ -79,7 +80,7 @@ def _is_current(path: Path, root: Path) -> bool:
 
 def _build(path: Path, root: Path) -> None:
     path.unlink(missing_ok=True)
-    with duckdb.connect(str(path)) as con:
+    with connect(str(path)) as con:
         _fill_or_refuse(con, root)
 
 

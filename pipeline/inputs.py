@@ -16,6 +16,7 @@ from ..ingest.base import detect_format
 from ..ingest.planes_writer import write_planes
 from ..recorder.errors import InputRefused
 from .bundle import Receipt, second_pass
+from .database import connect
 from .load import load_runs, only_packet
 from .loose import bundle_connection
 from .read_bundle import load_bundle
@@ -64,12 +65,12 @@ def open_input(path: Path) -> Iterator[OpenInput]:
 def _open_bundle(stack: ExitStack, path: Path, bundle: Path) -> OpenInput:
     loaded = load_bundle(bundle)
 
-    def connect() -> duckdb.DuckDBPyConnection:
+    def connected() -> duckdb.DuckDBPyConnection:
         planes = [f"planes/{file.name}" for file in (bundle / "planes").iterdir()]
         stack.push(partial(_check_again, bundle, loaded.receipt, planes))
         return stack.enter_context(bundle_connection([bundle]))
 
-    return OpenInput(loaded.packet, _describe(path, bundle, loaded.receipt), connect)
+    return OpenInput(loaded.packet, _describe(path, bundle, loaded.receipt), connected)
 
 
 def _check_again(
@@ -83,7 +84,7 @@ def _open_trace(stack: ExitStack, path: Path) -> OpenInput:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="planewise-")))
     reader = detect_format(path)
     write_planes(reader.read(path), folder)
-    con = stack.enter_context(duckdb.connect())
+    con = stack.enter_context(connect())
     load_runs(con, [folder])
     return OpenInput(only_packet(con, path), _describe(path, None, None), lambda: con)
 

@@ -10,6 +10,7 @@ import duckdb
 
 from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
+from .database import connect
 from .evidence import build_packets
 from .views import create_input_tables, create_views
 
@@ -57,7 +58,7 @@ def rebuild_packet(folder: Path) -> dict[str, Any]:
 
     Raises :class:`InputRefused` when the planes cannot be read or do not hold exactly one run.
     """
-    with duckdb.connect() as con:
+    with connect() as con:
         try:
             load_runs(con, [folder])
             return only_packet(con, folder)

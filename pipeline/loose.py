@@ -9,6 +9,7 @@ import duckdb
 
 from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
+from .database import connect
 from .views import create_input_tables, create_input_views, create_views, quote
 
 
@@ -25,7 +26,7 @@ def bundle_connection(paths: Sequence[str | Path], *, only: Collection[str] | No
         A file is no Parquet, or not that of its plane.
     """
     folders = list({Path(path).resolve(): None for path in paths})
-    con = duckdb.connect()
+    con = connect()
     try:
         create_input_tables(con)
         create_views(con, only=only)

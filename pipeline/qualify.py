@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from ..recorder.errors import PlanewiseError
+from .database import connect
 from .evidence import build_packets
 from .fsio import write_atomic
 from .load import load_runs
@@ -113,7 +114,7 @@ def _qualify_batch(store: Store, batch: list[RunFolder]) -> dict[str, Qualificat
 
 def _qualify_together(store: Store, batch: list[RunFolder]) -> dict[str, Qualification]:
     found = {}
-    with store.scratch() as scratch, duckdb.connect(str(scratch / "batch.duckdb")) as con:
+    with store.scratch() as scratch, connect(str(scratch / "batch.duckdb")) as con:
         load_runs(con, [run.path for run in batch])
         for run_id, packet in build_packets(con):
             key = run_key(run_id)

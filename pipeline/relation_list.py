@@ -8,12 +8,13 @@ from typing import Any
 import duckdb
 
 from ..recorder.planes import PLANES
+from .database import connect
 from .views import create_input_views, create_views, inputs, relations
 
 
 def catalogue(only: Collection[str] | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory connection with empty inputs and the SQL layer (or what ``only`` needs), all as commented views."""
-    con = duckdb.connect()
+    con = connect()
     for name, table in inputs().items():
         con.register("_empty", table.schema.empty_table())
         con.execute(f'CREATE TABLE "_input_{name}" AS FROM _empty')

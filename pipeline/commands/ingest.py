@@ -62,7 +62,10 @@ def ingest(
     store = Store.open(store_path, create=True)
     with progress_bar("ingest") as report:
         results = ingest_sources(store, list(sources), format=reader, facts=facts, jobs=jobs, progress=report)
-    write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    shown = results
+    if output_format is OutputFormat.TABLE:  # What was refused is not to be cut from the end of a long table.
+        shown = sorted(results, key=lambda result: result.status != "refused")
+    write_rows(Rows.of([asdict(result) for result in shown], COLUMNS), output_format)
     if output_format is OutputFormat.TABLE and len(results) > 1:
         write_rows(by_format(results), output_format)
     counts = {status: sum(r.status == status for r in results) for status in ("ingested", "unchanged", "refused")}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import duckdb
 import pytest
 
+from planewise.pipeline.database import connect
 from planewise.pipeline.output import OutputFormat, Rows, to_json, write_rows
 from planewise.recorder.errors import UsageError
 
@@ -93,3 +95,14 @@ def test_table_shows_markup_and_control_characters_as_text() -> None:
 def test_rows_of_dictionaries_keep_absent_values_null() -> None:
     rows = Rows.of([{"a": 1}, {"a": 2, "b": 3}], ("a", "b"))
     assert list(rows.values) == [[1, None], [2, 3]]
+
+
+def test_a_connection_draws_no_progress_bar_between_the_rows() -> None:
+    with connect() as con:
+        assert con.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
+
+
+def test_every_connection_of_the_pipeline_comes_through_one_door() -> None:
+    package = Path(__file__).parents[2] / "pipeline"
+    found = [path.name for path in package.rglob("*.py") if "duckdb.connect(" in path.read_text()]
+    assert found == ["database.py"]
