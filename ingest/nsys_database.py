@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,13 @@ class NsysDatabase:
                 self._texts.clear()
             self._texts[key] = self._looked_up(key)
         return self._texts.get(key)
+
+    def texts(self, keys: Sequence[Any]) -> list[str | None]:
+        """The texts of many ids."""
+        known = list(map(self._texts.get, keys))
+        if None not in known:
+            return known
+        return [self.text(key) if text is None else text for text, key in zip(known, keys, strict=True)]
 
     def _looked_up(self, key: Any) -> str | None:
         found = self._connection.execute(f"SELECT value FROM {STRINGS} WHERE id = ?", (key,)).fetchone()

@@ -39,7 +39,8 @@ Owner = Callable[[str], str]
 
 
 def work_query(table: str, tables: Tables, owner: Owner | None, nodes: Iterable[str] = ()) -> str:
-    """Fault, start, duration, device, stream, context, correlation, process, three names, bytes, copy kind, graph.
+    """Fault, start, duration, device, stream, context, correlation, its owner, process, three names, bytes, copy kind,
+    graph. Ids are integers or NULL.
 
     ``owner`` is given where ids of several processes meet, so that an id needs its process. ``nodes`` are the tables
     that may hold the nodes of a graph whose replay is a row of this table.
@@ -50,20 +51,21 @@ def work_query(table: str, tables: Tables, owner: Owner | None, nodes: Iterable[
         '"start"',
         '"end" - "start"',
         '"deviceId"',
-        'CAST("streamId" AS TEXT)',
-        f"CASE WHEN typeof({shown('contextId')}) = 'integer' THEN CAST({shown('contextId')} AS TEXT) END",
-        _correlation(shown, owner and owner(shown("globalPid"))),
+        '"streamId"',
+        _integer(shown("contextId")),
+        _id(shown("correlationId")),
+        owner(shown("globalPid")) if owner else "NULL",
         pid(shown("globalPid")),
         *(shown(name) for name in ("demangledName", "shortName", "mangledName")),
         _natural(shown("bytes")),
         shown("copyKind"),
-        _graph(shown),
+        _id(shown("graphId")),
     )
     return _scan(table, fields)
 
 
 def call_query(table: str, columns: Sequence[str], owner: Owner | None) -> str:
-    """Fault, start, duration, name, event class, process, thread, correlation."""
+    """Fault, start, duration, name, event class, process, thread, correlation, its owner."""
     shown = _Shown(columns)
     thread = shown("globalTid")
     fields = (
@@ -74,7 +76,8 @@ def call_query(table: str, columns: Sequence[str], owner: Owner | None) -> str:
         shown("eventClass"),
         pid(thread),
         _tid(thread),
-        _correlation(shown, owner and owner(thread)),
+        _id(shown("correlationId")),
+        owner(thread) if owner else "NULL",
     )
     return _scan(table, fields)
 
@@ -182,16 +185,13 @@ def _tid(column: str) -> str:
     return f"CASE WHEN typeof({column}) = 'integer' THEN {column} & 16777215 END"
 
 
-def _correlation(shown: _Shown, owner: str | None) -> str:
-    """The correlation id as text, behind its process where ids of several processes meet; 0 means none."""
-    column = shown("correlationId")
-    text = f"CAST({column} AS TEXT)" if owner is None else f"{owner} || '/' || {column}"
-    return f"CASE WHEN typeof({column}) = 'integer' AND {column} <> 0 THEN {text} END"
+def _integer(column: str) -> str:
+    return "NULL" if column == "NULL" else f"CASE WHEN typeof({column}) = 'integer' THEN {column} END"
 
 
-def _graph(shown: _Shown) -> str:
-    column = shown("graphId")
-    return f"CASE WHEN typeof({column}) = 'integer' AND {column} <> 0 THEN CAST({column} AS TEXT) END"
+def _id(column: str) -> str:
+    """An id; 0 means none."""
+    return "NULL" if column == "NULL" else f"CASE WHEN typeof({column}) = 'integer' AND {column} <> 0 THEN {column} END"
 
 
 def _natural(column: str) -> str:

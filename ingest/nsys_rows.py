@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import nsys_columns as columns
 from . import nsys_queries as queries
 from .contract import PlaneBatch
 from .fates import Fates
 from .nsys_database import NsysDatabase
-from .nsys_nesting import NONE, enclosing_ranges
+from .nsys_nesting import enclosing_ranges
 from .nsys_tables import COPY_KINDS, EVENT_KINDS, PUSH_POP, START_END, Source, is_about_run, is_known_unread, source_of
-from .plane_rows import PlaneRows
 
-_COLUMNS = {
-    "spans": "id parent_id name start_ns duration_ns span_kind measured end_seq thread_id process_id category",
-    "launches": "name category start_ns duration_ns process_id thread_id correlation_id span_id",
-    "device_intervals": (
-        "device stream_id clock_id backend start_ns duration_ns name correlation_id category process_id context_id "
-        "graph_id bytes"
-    ),
-}
 _LOST = {
     "undecodable_record": "a time is no 64-bit integer, or the duration is none",
     "negative_duration": "it ends before it starts",
@@ -52,7 +48,7 @@ class NsysRows:
         self.devices: set[str] = set()
         self._database = database
         self._clock = clock_id
-        self._planes = {plane: PlaneRows(plane, run_id, *columns.split()) for plane, columns in _COLUMNS.items()}
+        self._run_id = run_id
         self._copies = {**COPY_KINDS, **dict(database.pairs("ENUM_CUDA_MEMCPY_OPER", "id", "label"))}
         self._read: list[tuple[str, Source, int]] = []
         self._domains: dict[tuple[Any, Any], str | None] = {}
@@ -71,8 +67,6 @@ class NsysRows:
                 yield from self._calls(table, base, owner, links)
             else:
                 yield from self._work(table, source.role, base, owner)
-        for rows in self._planes.values():
-            yield from rows.rest()
         for table in self._database.tables:
             self._account(table)
         if not self.fates.rows["device_intervals"]:
@@ -122,80 +116,140 @@ class NsysRows:
         return enclosing_ranges(self._database.chunks(sql) if sql else (), records)
 
     def _ranges(self, table: str, base: int, links: Any) -> Iterator[PlaneBatch]:
-        rows = self._planes["spans"]
-        text_of, stacked, kept = self._database.text, frozenset(PUSH_POP), Counter[str]()
-        seq = base - 1
-        for chunk in self._database.chunks(queries.range_query(table, self._database.tables[table])):
-            for fault, kind, start, duration, text, key, pid, tid, process, domain in chunk:
-                seq += 1
-                if kind not in stacked and kind not in START_END:
-                    self.fates.leave_out(f"{table} {_shown_kind(kind)}", "no_range")
-                    continue
-                name = text if text is not None else text_of(key)
-                if fault or name is None:
-                    self._lose(table, fault or "no_name", seq - base)
-                    continue
-                parent = links[seq]
-                rows.add(
-                    *(seq, str(seq), None if parent == NONE else str(parent), name, start, duration, "function", False),
-                    *(None if duration is None else seq, tid, pid, self._range_category(kind, process, domain)),
-                )
-                kept["" if duration is not None else "no_end"] += 1
-            yield from rows.full()
+        kept = Counter[str]()
+        for first, chunk in self._chunks(base, queries.range_query(table, self._database.tables[table])):
+            names = self._database.texts([row[5] if row[4] is None else row[4] for row in chunk])
+            faults = [self._range_fault(table, row, name) for row, name in zip(chunk, names, strict=True)]
+            seqs, rows = self._good(table, base, first, chunk, faults)
+            if not rows:
+                continue
+            _, kinds, starts, durations, _, _, pids, tids, processes, domains = zip(*rows, strict=True)
+            lengths, ids = columns.integers(durations), pa.array(seqs)
+            yield self._batch(
+                "spans",
+                seqs,
+                id=ids.cast(pa.string()),
+                parent_id=columns.linked(links, seqs),
+                name=[name for name, fault in zip(names, faults, strict=True) if fault is None],
+                start_ns=starts,
+                duration_ns=lengths,
+                span_kind="function",
+                measured=False,
+                end_seq=pc.if_else(lengths.is_valid(), ids, pa.scalar(None, pa.int64())),
+                thread_id=tids,
+                process_id=pids,
+                category=list(map(self._range_category, kinds, processes, domains)),
+            )
+            kept[""] += len(rows) - lengths.null_count
+            kept["no_end"] += lengths.null_count
         self._count(table, "spans", kept)
+
+    def _range_fault(self, table: str, row: tuple[Any, ...], name: str | None) -> str | None:
+        """Why a row is no span; None when it is one."""
+        if row[1] not in PUSH_POP and row[1] not in START_END:
+            return f"no_range {_shown_kind(row[1])}"
+        return row[0] or ("no_name" if name is None else None)
 
     def _range_category(self, kind: int, process: Any, domain: Any) -> str:
         named = self._domains.get((process, domain))
         return " ".join(filter(None, ("nvtx_push_pop" if kind in PUSH_POP else "nvtx_start_end", named)))
 
     def _calls(self, table: str, base: int, owner: queries.Owner | None, links: Any) -> Iterator[PlaneBatch]:
-        rows, text_of, kept = self._planes["launches"], self._database.text, Counter[str]()
         own = "cuda_driver" if "DRIVER" in table else "cuda_runtime"
-        seq = base - 1
-        for chunk in self._database.chunks(queries.call_query(table, self._database.tables[table], owner)):
-            for fault, start, duration, key, kind, pid, tid, correlation in chunk:
-                seq += 1
-                name = text_of(key)
-                if fault or name is None:
-                    self._lose(table, fault or "no_name", seq - base)
-                    continue
-                category = own if kind is None else _EVENT_CLASS.get(kind)
-                span = links[seq]
-                span_id = None if span == NONE else str(span)
-                rows.add(seq, name, category, start, duration, pid, tid, correlation, span_id)
-                kept[""] += 1
-            yield from rows.full()
+        kept = Counter[str]()
+        for first, chunk in self._chunks(base, queries.call_query(table, self._database.tables[table], owner)):
+            names = self._database.texts([row[3] for row in chunk])
+            faults = [row[0] or ("no_name" if name is None else None) for row, name in zip(chunk, names, strict=True)]
+            seqs, rows = self._good(table, base, first, chunk, faults)
+            if not rows:
+                continue
+            _, starts, durations, _, kinds, pids, tids, links_, owners = zip(*rows, strict=True)
+            yield self._batch(
+                "launches",
+                seqs,
+                name=[name for name, fault in zip(names, faults, strict=True) if fault is None],
+                category=[own if kind is None else _EVENT_CLASS.get(kind) for kind in kinds],
+                start_ns=starts,
+                duration_ns=durations,
+                process_id=pids,
+                thread_id=tids,
+                correlation_id=columns.ids(links_, owners if owner else None),
+                span_id=columns.linked(links, seqs),
+            )
+            kept[""] += len(rows)
         self._count(table, "launches", kept)
 
     def _work(self, table: str, role: str, base: int, owner: queries.Owner | None) -> Iterator[PlaneBatch]:
-        rows, kept = self._planes["device_intervals"], Counter[str]()
         nodes = [name for name, _ in self._tables_of("kernel", "memcpy", "memset")] if role == "graph" else []
-        seq = base - 1
-        for chunk in self._database.chunks(queries.work_query(table, self._database.tables, owner, nodes)):
-            for fault, start, duration, device, stream, context, link, pid, *names, size, copy, graph in chunk:
-                seq += 1
-                if fault:
-                    self._lose(table, fault, seq - base)
-                    continue
-                name, reason = self._work_name(role, names, copy)
-                label = f"cuda:{device}"
-                self.devices.add(label)
-                rows.add(
-                    *(seq, label, stream, self._clock, "nsys", start, duration, name, link),
-                    *(role, pid, context, graph, size),
-                )
-                kept[reason] += 1
-            yield from rows.full()
+        kept = Counter[str]()
+        sql = queries.work_query(table, self._database.tables, owner, nodes)
+        for first, chunk in self._chunks(base, sql):
+            seqs, rows = self._good(table, base, first, chunk, [row[0] for row in chunk])
+            if not rows:
+                continue
+            _, starts, durations, devices, streams, contexts, links, owners, pids, *texts = zip(*rows, strict=True)
+            *keys, sizes, copies, graphs = texts
+            names = self._work_names(role, keys, copies)
+            self.devices |= {f"cuda:{device}" for device in set(devices)}
+            yield self._batch(
+                "device_intervals",
+                seqs,
+                device=columns.labels(devices),
+                stream_id=columns.ids(streams),
+                clock_id=self._clock,
+                backend="nsys",
+                start_ns=starts,
+                duration_ns=durations,
+                name=names,
+                correlation_id=columns.ids(links, owners if owner else None),
+                category=role,
+                process_id=pids,
+                context_id=columns.ids(contexts),
+                graph_id=columns.ids(graphs),
+                bytes=sizes,
+            )
+            unnamed = names.count(None) if role == "kernel" else 0
+            kept[""] += len(rows) - unnamed
+            kept["name_not_in_file"] += unnamed
         self._count(table, "device_intervals", kept)
 
-    def _work_name(self, role: str, names: list[Any], copy: Any) -> tuple[str | None, str]:
-        """The name of the work and the repair that it took: an id without text leaves the name NULL."""
+    def _work_names(self, role: str, keys: list[Any], copies: Sequence[Any]) -> list[str | None]:
+        """The name of each piece of work; NULL for a kernel whose ids have no text."""
         if role == "memcpy":
-            return f"[CUDA memcpy {self._copies[copy]}]" if copy in self._copies else "[CUDA memcpy]", ""
+            return [
+                f"[CUDA memcpy {self._copies[copy]}]" if copy in self._copies else "[CUDA memcpy]" for copy in copies
+            ]
         if role == "memset":
-            return "[CUDA memset]", ""
-        name = next((text for key in names if (text := self._database.text(key)) is not None), None)
-        return name, "name_not_in_file" if name is None and role == "kernel" else ""
+            return ["[CUDA memset]"] * len(copies)
+        names: list[str | None] = [None] * len(copies)
+        for column in keys:
+            if None not in names:
+                break
+            names = [name or text for name, text in zip(names, self._database.texts(column), strict=True)]
+        return names
+
+    def _chunks(self, base: int, sql: str) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
+        """The rows of a table with the seq of the first of each list."""
+        seq = base
+        for chunk in self._database.chunks(sql):
+            yield seq, chunk
+            seq += len(chunk)
+
+    def _good(
+        self, table: str, base: int, first: int, chunk: list[tuple[Any, ...]], faults: Sequence[str | None]
+    ) -> tuple[Any, list[tuple[Any, ...]]]:
+        """Seqs and cells of the rows without fault; the others are accounted for."""
+        seqs = np.arange(first, first + len(chunk))
+        if not any(faults):
+            return seqs, chunk
+        for seq, fault in enumerate(faults, first):
+            if fault is not None:
+                self._lose(table, fault, seq - base)
+        kept = [at for at, fault in enumerate(faults) if fault is None]
+        return seqs[kept], [chunk[at] for at in kept]
+
+    def _batch(self, plane: str, seqs: Any, **cells: Any) -> PlaneBatch:
+        return columns.plane_batch(plane, self._run_id, {"seq": pa.array(seqs), **cells}, len(seqs))
 
     def _count(self, table: str, plane: str, kept: Counter[str]) -> None:
         for reason, records in sorted(kept.items()):
@@ -207,6 +261,8 @@ class NsysRows:
     def _lose(self, table: str, fault: str, position: int) -> None:
         if fault == "graph_with_nodes":
             self.fates.leave_out(table, fault)
+        elif fault.startswith("no_range "):
+            self.fates.leave_out(f"{table} {fault.removeprefix('no_range ')}", "no_range")
         else:
             self.fates.drop(table, fault, f"row {position} of {table}: {_LOST[fault]}")
 
