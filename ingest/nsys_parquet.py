@@ -58,7 +58,7 @@ def column_names_or_none(file: Path) -> list[str]:
     """The columns of a Parquet file, none for what cannot be read as one."""
     try:
         return column_names(file)[0]
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, ValueError, OSError):  # The second for names that are no UTF-8.
         return []
 
 

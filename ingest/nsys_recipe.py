@@ -52,12 +52,16 @@ class NsysRecipeReader:
                     yield from NsysSqliteReader().planes(path, digest, database, self.name)
             else:
                 yield from _Recipe(path, digest).batches()
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+            if not _is_damage(error):
+                raise InputRefused(f"cannot be read: {error}"[:300], source=path, code="unreadable") from None
             message = f"a Parquet file cannot be read: {str(error)[:200]}"
             raise InputRefused(message, source=path, code="damaged_parquet", remedy="copy the folder again") from None
-        except OSError as error:
-            message = f"cannot be read: {error.strerror or str(error)[:200]}"
-            raise InputRefused(message, source=path, code="unreadable") from error
+
+
+def _is_damage(error: Exception) -> bool:
+    """True for what damaged Parquet raises; pyarrow says so with an OSError of no number, too."""
+    return not isinstance(error, OSError) or error.errno is None
 
 
 class _Recipe:
@@ -74,6 +78,7 @@ class _Recipe:
 
     def batches(self) -> Iterator[PlaneBatch]:
         files = recipe_files(self._path)
+        damaged = ""
         with unpacked(files) as plain:
             texts = {file for file in files if plain[file].is_file() and _is_report(plain[file])}
             has_ranges = any(_holds_ranges(plain[file]) for file in texts)
@@ -82,7 +87,15 @@ class _Recipe:
                 self._fates.append(fates)
                 if plain[file] != file and (damage := plain.damage.get(file)):
                     fates.note("damaged_stream", "data_loss", damage)
-                yield from self._file(file, plain[file], fates, file in texts, has_ranges)
+                try:
+                    yield from self._file(file, plain[file], fates, file in texts, has_ranges)
+                except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
+                    if not _is_damage(error):
+                        raise
+                    damaged = f"{file.name} cannot be read to its end: {str(error)[:200]}"
+                    fates.note("damaged_parquet", "data_loss", damaged)
+        if not self._reports and damaged:
+            raise InputRefused(damaged, source=self._path, code="damaged_parquet", remedy="copy the folder again")
         if not self._reports:
             raise InputRefused("holds no report of a recipe", source=self._path, code="no_report")
         yield from self._rows.rest()

@@ -86,20 +86,22 @@ class ReportRows:
     def read(self, source: Source) -> Iterator[PlaneBatch]:
         """The rows of a source; batches come when they are full, what is left comes with :meth:`rest`."""
         table: ReportTable | None = None
-        for piece in source.pieces():
-            source.said[piece.kind] += 1
-            if piece.kind == "header" and piece.header is not None:
-                _settle(source, table)
-                table = self._opened(source, piece.header)
-            elif table is not None and piece.kind == "row":
-                self._row(source, table, piece)
-                self._seq += 1
-                if not self._seq & 1023:
-                    for rows in self._planes.values():
-                        yield from rows.full()
-            else:
-                _account(source, piece)
-        _settle(source, table)
+        try:
+            for piece in source.pieces():
+                source.said[piece.kind] += 1
+                if piece.kind == "header" and piece.header is not None:
+                    _settle(source, table)
+                    table = self._opened(source, piece.header)
+                elif table is not None and piece.kind == "row":
+                    self._row(source, table, piece)
+                    self._seq += 1
+                    if not self._seq & 1023:
+                        for rows in self._planes.values():
+                            yield from rows.full()
+                else:
+                    _account(source, piece)
+        finally:  # Also when the source breaks off; what was read by then stays.
+            _settle(source, table)
 
     def rest(self) -> Iterator[PlaneBatch]:
         """What still waits, after the last source."""

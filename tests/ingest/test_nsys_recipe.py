@@ -137,7 +137,18 @@ def test_a_folder_that_holds_more_than_a_recipe_is_none(recipe):
     assert not NsysRecipeReader().detect(recipe.parent)
 
 
-def test_a_damaged_parquet_file_refuses_the_folder(recipe):
+def test_a_damaged_parquet_file_costs_itself_and_marks_the_run(recipe):
+    (recipe / "report_nvtx_pushpop_trace.csv").write_text(RANGES)
+    path = recipe / "nvtx_gpu_proj_trace" / "trace.parquet"
+    (recipe / "nvtx_gpu_proj_trace" / "nvtx_gpu_proj_trace.nsys-analysis").write_text("{")
+    path.write_bytes(path.read_bytes()[:-20])
+    planes = read(recipe)
+    assert [row["name"] for row in planes["spans"]] == ["outer", "inner", "idle"]
+    assert [row["code"] for row in planes["ingest_issues"]] == ["damaged_parquet"]
+    assert planes["runs"][0]["outcome"] is None
+
+
+def test_a_folder_whose_only_report_is_damaged_is_refused(recipe):
     (recipe / "nvtx_gpu_proj_trace" / "nvtx_gpu_proj_trace.nsys-analysis").write_text("{")
     path = recipe / "nvtx_gpu_proj_trace" / "trace.parquet"
     path.write_bytes(path.read_bytes()[:-20])
@@ -159,7 +170,9 @@ def test_mutants_of_folders_are_read_or_refused(kind, request):
         path.write_bytes(seeds[path])
 
 
-@pytest.mark.parametrize(("process", "ranges", "lines"), [(0, 27891, 14304), (1, 27885, 14298), (3, 27885, 14298)])
+@pytest.mark.parametrize(
+    ("process", "ranges", "lines"), [(0, 27891, 14304), (1, 27885, 14298), (2, 27885, 14298), (3, 27885, 14298)]
+)
 def test_a_real_recipe_gives_the_ranges_that_plain_csv_counts(process, ranges, lines):
     folder = CORPUS / f"pax_fsdp4_proc{process}"
     if not folder.is_dir():
