@@ -9,7 +9,8 @@ from ..recorder.errors import InputRefused
 from .contract import PlaneBatch
 from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
-from .nsys_report_rows import ReportRows, Source
+from .nsys_report_rows import ReportRows
+from .nsys_report_source import Source
 from .nsys_report_text import Piece, ReportText, starts_report
 from .source import source_digest
 

@@ -18,7 +18,8 @@ from .nsys_csv import text_source
 from .nsys_merge import merged
 from .nsys_parquet import column_names, is_recipe, is_tables, parquet_pieces, recipe_files, tables_as_database
 from .nsys_report_columns import RANGES, header_of
-from .nsys_report_rows import ReportRows, Source
+from .nsys_report_rows import ReportRows
+from .nsys_report_source import Source
 from .nsys_report_text import starts_report
 from .nsys_sqlite import NsysSqliteReader
 from .nsys_unpack import unpacked
