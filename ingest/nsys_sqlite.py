@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..recorder.errors import IncompatibleInput, InputRefused
 from .contract import PlaneBatch
@@ -60,6 +62,7 @@ class NsysSqliteReader:
         rows = NsysRows(path, run_id, clock_id, database)
         yield from rows.batches()
         _note_diagnostics(database, rows)
+        _note_ambiguous_devices(database, rows)
         yield from rows.fates.batches(run_id)
         product = [facts[key] for key in ("EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION") if key in facts]
         started = database.pairs("TARGET_INFO_SESSION_START_TIME", "utcEpochNs", "utcTime")
@@ -105,6 +108,17 @@ def _note_diagnostics(database: NsysDatabase, rows: NsysRows) -> None:
         if level in _SEVERITIES and isinstance(text, str) and text not in seen:
             seen.add(text)
             rows.fates.note("profiler_diagnostic", _SEVERITIES[level], f"the profiler said: {text[:400]}")
+
+
+def _note_ambiguous_devices(database: NsysDatabase, rows: NsysRows) -> None:
+    """Warn where one device number means several GPUs: processes number the devices that they see."""
+    seen: dict[Any, set[Any]] = defaultdict(set)
+    for number, gpu in database.pairs("TARGET_INFO_CUDA_DEVICE", "cudaId", "gpuId"):
+        seen[number].add(gpu)
+    for number, gpus in seen.items():
+        if len(gpus) > 1 and f"cuda:{number}" in rows.devices:
+            message = f"cuda:{number} stands for {len(gpus)} GPUs, one for each process; their work shares the label"
+            rows.fates.note("device_ambiguous", "warning", message)
 
 
 def _tags(database: NsysDatabase) -> dict[str, str]:

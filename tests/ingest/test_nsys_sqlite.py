@@ -21,6 +21,7 @@ TABLES = {
     "StringIds": "id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL",
     "META_DATA_EXPORT": "name TEXT, value TEXT",
     "TARGET_INFO_GPU": "id INTEGER, name TEXT",
+    "TARGET_INFO_CUDA_DEVICE": "gpuId INTEGER, cudaId INTEGER, pid INTEGER",
     "CUPTI_ACTIVITY_KIND_KERNEL": "start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName, "
     "shortName, graphNodeId, graphId",
     "CUPTI_ACTIVITY_KIND_MEMCPY": "start, end, deviceId, contextId, streamId, correlationId, globalPid, bytes, "
@@ -277,6 +278,11 @@ def test_an_export_without_device_work_says_so_and_claims_nothing(rows):
     assert planes["runs"][0]["capture_contract"]["device_timing"] == "none"
 
 
+def test_a_device_number_that_means_two_gpus_is_warned_of(rows):
+    planes = rows(CUPTI_ACTIVITY_KIND_KERNEL=[KERNEL], TARGET_INFO_CUDA_DEVICE=[(0, 1, 7), (1, 1, 8), (0, 0, 7)])
+    assert codes(planes) == {"device_ambiguous": "warning"}
+
+
 def test_a_schema_of_another_major_version_is_refused_with_both(export, read):
     path = export(META_DATA_EXPORT=[("EXPORT_SCHEMA_VERSION", "4.0.1")])
     with pytest.raises(InputRefused, match=r"schema 4\.0\.1, this reader knows major versions up to 3") as caught:
@@ -318,3 +324,30 @@ def test_mutants_are_read_or_refused_and_never_anything_else(export):
                     pass
             except InputRefused:
                 pass
+
+
+CELLS = (None, -1, 0, 2**63 - 1, -(2**63), 2**32 - 1, 1.5, 1e300, float("inf"), "x", "", "7", b"\xff\0", 59, 60)
+
+
+def test_tables_of_any_cells_are_counted_to_the_last_row(export):
+    rng = random.Random(24)
+    for _ in range(60):
+        without = rng.choice(("", "", "contextId", "globalPid", "globalTid", "end", "text", "correlationId"))
+        tables = {}
+        for name, declared in TABLES.items():
+            columns = [column for column in declared.split(", ") if column != without]
+            cells = [[rng.choice(CELLS) if rng.random() < 0.2 else number for _ in columns] for number in range(6)]
+            tables[name] = [] if name in ROWS else [tuple(row) for row in cells]
+        planes = read_all(export(without, **tables | ROWS))
+        counted = sum(row["records"] for row in planes["ingest_counts"])
+        assert counted == sum(len(rows) for rows in (tables | ROWS).values())
+        kept = sum(row["records"] for row in planes["ingest_counts"] if row["plane"])
+        assert kept == sum(len(planes.get(plane, [])) for plane in ("spans", "launches", "device_intervals"))
+        assert all(row["duration_ns"] is None or row["duration_ns"] >= 0 for row in planes.get("spans", []))
+
+
+def read_all(path: Path) -> dict[str, list[dict[str, Any]]]:
+    planes: dict[str, list[dict[str, Any]]] = {}
+    for part in READERS["nsys-sqlite"].read(path):
+        planes.setdefault(part.plane, []).extend(part.table.to_pylist())
+    return planes
