@@ -118,7 +118,7 @@ class ReportRows:
                 source.fates.drop(f"{table.report} {kind}", reason, "the row has no counterpart", line=line)
                 return
             start = cells.needed("timestamp")
-            times = (start, checked_duration(ends - start))
+            times = (start, checked_duration(ends - start, start))
             self._work(source, table, cells, times, cells.text("name") or "", cells.text("category"), " Enter")
         else:
             source.fates.drop(table.report, "unknown_event", f"found the event type {kind!r}", line=line)

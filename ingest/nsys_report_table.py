@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..recorder.planes import INT64_MAX
 from .decimals import NoNumber, scaled
 from .nsys_report_columns import PROJECTION, RANGES, Column, Header
 from .nsys_report_text import Piece
@@ -183,11 +184,13 @@ def interval_of(cells: Cells) -> tuple[int, int]:
         if end is None:
             raise NoNumber("found no duration")
         duration = end - start
-    return start, checked_duration(duration)
+    return start, checked_duration(duration, start)
 
 
-def checked_duration(value: int) -> int:
-    """A duration; raises :class:`NoNumber` for a negative one."""
+def checked_duration(value: int, start: int = 0) -> int:
+    """A duration after a start; raises :class:`NoNumber` for a negative one, and for an end beyond 64 bits."""
     if value < 0:
         raise NoNumber(f"found the duration {value}, expected 0 or more")
+    if max(value, start + value) > INT64_MAX:
+        raise NoNumber(f"found the duration {value} after {start}, whose end does not fit 64 bits")
     return value

@@ -146,6 +146,7 @@ def test_messages_without_a_report_are_refused_since_absence_is_no_zero(tmp_path
         ("x,1,4,1,,0,1,7,k", "undecodable_record"),
         ("5,,4,1,,0,1,7,k", "undecodable_record"),
         ("99999999999999999999,1,4,1,,0,1,7,k", "undecodable_record"),
+        (f"{2**63 - 1},1,4,1,,0,1,7,k", "undecodable_record"),
         ("5,1,4,1,,0,1,7,k,l", "undecodable_record"),
         ('5,1,4,1,,0,1,7,"k', "undecodable_record"),
         ("5,1,4,1,,0,1,7, ", "no_name"),
