@@ -66,6 +66,22 @@ def recover(data: bytes, *, last: bool) -> Recovered:
     return _Recovery(data, last).run()
 
 
+class _Ahead:
+    """Finds a pattern from growing positions on, in time that grows with the bytes and not with the searches."""
+
+    def __init__(self, pattern: re.Pattern[bytes], data: bytes) -> None:
+        self._pattern = pattern
+        self._data = data
+        self._searched_from: int | None = None
+        self._found: re.Match[bytes] | None = None
+
+    def search(self, at: int) -> re.Match[bytes] | None:
+        passed = self._found is not None and self._found.start() < at
+        if self._searched_from is None or at < self._searched_from or passed:
+            self._searched_from, self._found = at, self._pattern.search(self._data, at)
+        return self._found
+
+
 class _Recovery:
     def __init__(self, data: bytes, last: bool) -> None:
         matches = list(BOUNDARY.finditer(data))
@@ -76,6 +92,9 @@ class _Recovery:
         self.found = Recovered()
         self.stopped = False
         self.gap = _GAP.match(data, 0).end()  # type: ignore[union-attr]
+        self.openings = _Ahead(_OPENING, data)
+        self.weak_boundaries = _Ahead(_WEAK_BOUNDARY, data)
+        self.array_ends = _Ahead(_ARRAY_END, data)
 
     def run(self) -> Recovered:
         self._walk(0, len(self.starts))
@@ -157,14 +176,15 @@ class _Recovery:
         cut = end is None and self.last and bisect_right(self.starts, at) == len(self.starts)
         following = bisect_right(self.starts, at)
         bound = self.starts[following] if following < len(self.starts) else len(self.data)
-        closing = _ARRAY_END.search(self.data, at) if cut else None
-        if end is None and (opening := _OPENING.search(self.data, at + 1, bound)):
+        closing = self.array_ends.search(at) if cut else None
+        opening = self.openings.search(at + 1) if end is None else None
+        if opening and opening.end() < bound:
             to = opening.end()
         elif following < len(self.starts):
             to = bound
         elif end is not None:
             to = end
-        elif weak := _WEAK_BOUNDARY.search(self.data, at):
+        elif weak := self.weak_boundaries.search(at):
             to = weak.end()
         else:
             to = closing.end() - 1 if closing else len(self.data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,7 +151,7 @@ def _tar_members(path: Path) -> list[str]:
                 names.append(member.name)
                 if len(names) > _SHOWN_MEMBERS:
                     break
-    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError):
+    except (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, zlib.error):
         pass
     return names
 
@@ -159,7 +160,7 @@ def _zip_members(path: Path) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, zlib.error):
         return []
 
 

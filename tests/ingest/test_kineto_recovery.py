@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 import time
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from kineto_support import (
 )
 from mutate import mutant
 
-from planewise.ingest import kineto_order, kineto_stream
+from planewise.ingest import kineto_order, kineto_recovery, kineto_stream
 from planewise.ingest.kineto_recovery import recover
 from planewise.recorder.errors import InputRefused
 
@@ -213,3 +214,20 @@ def test_a_counter_range_beside_damage_keeps_its_values(tmp_path: Path) -> None:
     ranges = [x("cuda_profiler_range", "k", ts, 2, pid=0, tid=0, flops=ts) for ts in (5, 6, 7)]
     planes = read_events(tmp_path, ranges[0], '{"ph": "X", "name": "a"b"}', ranges[1], "17", ranges[2])
     assert [(row["seq"], row["value"]) for row in planes["counters"]] == [(0, 5.0), (2, 6.0), (4, 7.0)]
+
+
+def test_a_search_ahead_finds_what_plain_searches_find_and_looks_at_every_byte_once():
+    """A file of thousands of damaged events would else be searched to its end for each of them."""
+    data, searched = b"..x...x" + b"." * 50 + b"x" + b"." * 50, []
+
+    class Counting:
+        def search(self, data: bytes, at: int) -> re.Match[bytes] | None:
+            found = re.compile(b"x").search(data, at)
+            searched.append((found.end() if found else len(data)) - at)
+            return found
+
+    ahead = kineto_recovery._Ahead(Counting(), data)  # type: ignore[arg-type]
+    places = [(m.start() if (m := ahead.search(at)) else None) for at in range(len(data))]
+    assert places == [(at if (at := data.find(b"x", start)) >= 0 else None) for start in range(len(data))]
+    assert sum(searched) <= len(data) + len(searched)
+    assert ahead.search(0).start() == 2  # type: ignore[union-attr]

@@ -42,6 +42,11 @@ def tar_of(*names: str) -> bytes:
     return stream.getvalue()
 
 
+def damaged(data: bytes) -> bytes:
+    """Its second half is of bytes that no gzip has."""
+    return data[: len(data) // 2] + b"\xff" * (len(data) // 2)
+
+
 def zip_of(name: str) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -63,6 +68,7 @@ def zip_of(name: str) -> bytes:
         (tar_of("a/trace.json"), "archive"),
         (zip_of("trace.json"), "archive"),
         (b"PK\x03\x04", "archive"),
+        (damaged(tar_of(*(f"{number}.json" for number in range(4000)))), "archive"),
         (b"BZh91AY&SY", "archive"),
         (b'{"version":"0.0.1","$schema":"https://www.speedscope.app/file-format-schema.json"}', "speedscope"),
         (b'{"shared": {"frames": []}, "profiles": []}', "speedscope"),
