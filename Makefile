@@ -10,7 +10,7 @@ STORE ?= store
 ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
 
-.PHONY: help run test test-slow check docs coverage captures bench clean
+.PHONY: help run test test-slow check docs coverage captures bench fuzz clean
 
 help: ## print these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ captures: $(VENV)/.installed-test ## record the shipped example captures again
 
 bench: $(VENV)/.installed-test ## measure against peers and floors, as ratios
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+fuzz: $(VENV)/.installed-test ## read damaged trace files until one breaks (INPUTS=..., MUTANTS=...)
+	$(BIN)/python tests/fuzz.py $(INPUTS) --mutants $(or $(MUTANTS),2000)
 
 clean: ## remove the environment, the build links and the example store
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage $(STORE)
