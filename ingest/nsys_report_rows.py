@@ -20,6 +20,10 @@ _COLUMNS = {
     "device_intervals": (
         "device stream_id clock_id backend start_ns duration_ns name correlation_id category context_id bytes"
     ),
+    "range_projections": (
+        "report name span_id start_ns duration_ns clock_id projected_start_ns projected_duration_ns gpu_operations"
+        " device context_id stream_id correlation_id process_id thread_id attributes"
+    ),
     "report_rows": "report name calls total_ns min_ns max_ns total_bytes attributes",
 }
 _DEVICE = re.compile(r"(?:.*\()?(\d{1,9})\)?")
@@ -151,16 +155,21 @@ class ReportRows:
         table.fates[table.report, "spans", cells.cut] += 1
 
     def _add_projection(self, source: Source, table: ReportTable, cells: Cells, line: int) -> None:
-        """The range itself is a span; its projection is what nsys made of the work in it, so a line of a report."""
-        operations, attributes = cells.projection(), table.json(cells.raw)
-        is_new = source.host_ranges and source.ranges is not None and not source.ranges.stand_alone
-        has_range = is_new and cells.time("start") is not None
-        if has_range:
+        """The range itself is a span; its projection is what nsys made of the work in it, and no work."""
+        *projected, operations = cells.projection()
+        has_times = cells.time("start") is not None
+        times = interval_of(cells) if has_times else (None, None)
+        is_new = has_times and source.host_ranges and source.ranges is not None and not source.ranges.stand_alone
+        device = cells.text("device")
+        keys = (device and _label(device), *(cells.text(key) for key in ("context", "stream", "correlation")))
+        where = (cells.natural("process"), cells.natural("thread"))
+        if is_new:
             self._span(source, cells)
-        nothing = (None,) * 4
-        self._planes["report_rows"].add(self._seq, table.report, cells.text("name"), operations, *nothing, attributes)
-        table.fates[table.report, "report_rows", cells.cut] += 1
-        if has_range:
+        what = (table.report, cells.text("name"), str(self._seq) if is_new else None, *times)
+        envelope = (source.session or source.clock, *projected, operations)
+        self._planes["range_projections"].add(self._seq, *what, *envelope, *keys, *where, table.json(cells.raw))
+        table.fates[table.report, "range_projections", cells.cut] += 1
+        if is_new:
             table.fates[f"{table.report} -> spans", "spans", False] += 1
 
     def _span(self, source: Source, cells: Cells) -> None:

@@ -49,7 +49,8 @@ class ReportTable:
         """The id of a range that becomes a span; None for a row that does not, since it can be no parent."""
         try:
             cells = self.cells(raw)
-            cells.projection()
+            if "projected_start" in self._columns:
+                cells.projection()
             cells.span()
             return cells.natural("range_id") if cells.text("name") else None
         except NoNumber:
@@ -107,12 +108,10 @@ class Cells:
             self.natural(meaning)
         return *interval_of(self), self.natural("thread"), self.natural("process")
 
-    def projection(self) -> int | None:
-        """The number of GPU operations of a projection whose times are whole. Raises :class:`NoNumber`."""
-        if "projected_start" in self._columns:
-            self.needed("projected_start")
-            checked_duration(self.needed("projected_duration"))
-        return self.natural("operations")
+    def projection(self) -> tuple[int, int, int | None]:
+        """Start, duration and number of GPU operations of a projection. Raises :class:`NoNumber`."""
+        start = self.needed("projected_start")
+        return start, checked_duration(self.needed("projected_duration"), start), self.natural("operations")
 
     def size(self, meaning: str) -> int | None:
         """Bytes, exactly what is printed; a zero printed in a larger unit is less than the report shows, so NULL."""

@@ -37,6 +37,8 @@ WITH written AS (
     SELECT run_id, 'memory_timeline' AS plane, count(*) AS rows FROM memory_timeline GROUP BY run_id
     UNION ALL
     SELECT run_id, 'report_rows' AS plane, count(*) AS rows FROM report_rows GROUP BY run_id
+    UNION ALL
+    SELECT run_id, 'range_projections' AS plane, count(*) AS rows FROM range_projections GROUP BY run_id
 ),
 ledger AS (
     SELECT

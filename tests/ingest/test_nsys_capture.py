@@ -99,8 +99,11 @@ def test_a_whole_folder_gives_work_ranges_and_lines_and_no_fault(rows):
     )
     assert (work["start_ns"], work["duration_ns"], work["name"]) == (1010, 25, "kernel_a")
     assert (span["name"], span["start_ns"], span["duration_ns"]) == ("pipeline/gpu", 700, 600)
-    projection, summary = planes["report_rows"]
-    assert (projection["report"], projection["calls"]) == ("nvtx_gpu_proj_trace", 3)
+    (projection,), (summary,) = planes["range_projections"], planes["report_rows"]
+    assert (projection["report"], projection["gpu_operations"]) == ("nvtx_gpu_proj_trace", 3)
+    assert (projection["projected_start_ns"], projection["projected_duration_ns"]) == (1000, 250)
+    assert (projection["start_ns"], projection["duration_ns"], projection["span_id"]) == (700, 600, span["id"])
+    assert projection["clock_id"] == work["clock_id"]
     assert json.loads(projection["attributes"])["Projected Duration (ns)"] == "250"
     assert (summary["report"], summary["calls"], summary["total_ns"]) == ("cuda_gpu_kern_sum", 4, 1000)
     assert codes(planes) == set()
@@ -170,7 +173,7 @@ def test_a_report_that_breaks_the_protocol_is_left_out_whole(rows, report, text,
     planes = rows({f"r_{report}.csv": text, "capture.nsys-rep": "raw"})
     (issue,) = [row for row in planes["ingest_issues"] if row["code"] == "report_not_parsed"]
     assert why in issue["message"]
-    assert not {"device_intervals", "spans", "report_rows"} & planes.keys()
+    assert not {"device_intervals", "spans", "report_rows", "range_projections"} & planes.keys()
     assert planes["runs"][0]["outcome"] is None
 
 
@@ -212,7 +215,7 @@ def test_the_real_fixtures_give_one_piece_of_work_and_one_range(rows):
     if not all((CORPUS / name).is_file() for name in names):
         pytest.skip("the corpus of real traces is not here")
     planes = rows({name: (CORPUS / name).read_text() for name in names})
-    assert len(planes["device_intervals"]) == len(planes["spans"]) == len(planes["report_rows"]) == 1
+    assert len(planes["device_intervals"]) == len(planes["spans"]) == len(planes["range_projections"]) == 1
 
 
 def test_a_folder_without_a_manifest_is_read_when_it_is_named_and_not_found_otherwise(folder, read_folder):

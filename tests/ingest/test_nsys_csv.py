@@ -92,11 +92,11 @@ def test_a_projection_is_a_line_of_a_report_and_never_device_work(planes):
     found = planes(PROJECTED + "fwd,1000,250,700,600,PushPop,4,5,3,1,\n,1,2,,,,4,5,9,,\nroot,1,2,,,,4,5,9,,\n")
     assert "device_intervals" not in found
     assert [(s["name"], s["start_ns"], s["duration_ns"]) for s in found["spans"]] == [("fwd", 700, 600)]
-    assert [(r["name"], r["calls"], r["total_ns"]) for r in found["report_rows"]] == [
-        ("fwd", 3, None),
-        ("root", 9, None),
+    assert [(r["name"], r["gpu_operations"], r["start_ns"], r["span_id"]) for r in found["range_projections"]] == [
+        ("fwd", 3, 700, "0"),
+        ("root", 9, None, None),
     ]
-    assert json.loads(found["report_rows"][0]["attributes"])["Projected Start (ns)"] == "1000"
+    assert json.loads(found["range_projections"][0]["attributes"])["Projected Start (ns)"] == "1000"
     assert fates(found)["nvtx_gpu_proj_trace", "dropped", None, "no_name"] == 1
 
 
@@ -104,7 +104,7 @@ def test_ranges_and_their_projections_in_one_text_are_one_set_of_spans(planes):
     text = BANNER.format("a", "nvtx_gpu_proj_trace") + PROJECTED + "fwd,1000,250,700,600,PushPop,4,5,3,1,\n\n"
     found = planes(text + BANNER.format("a", "nvtx_pushpop_trace") + RANGES + "700,1300,600,fwd,4,5,0,0,1,\n")
     assert [span["id"] for span in found["spans"]] == ["1"]
-    assert len(found["report_rows"]) == 1
+    assert [projection["span_id"] for projection in found["range_projections"]] == [None]
 
 
 def test_calls_of_the_runtime_are_launches(planes):
@@ -227,7 +227,7 @@ def test_the_fixtures_of_candle_graph_are_read(read):
         700,
         600,
     )
-    assert found["report_rows"][0]["calls"] == 3
+    assert found["range_projections"][0]["gpu_operations"] == 3
 
 
 SEED = (
@@ -248,7 +248,7 @@ def test_mutants_are_counted_or_refused(tmp_path, read):
         ledger: Counter[str] = Counter()
         for count in found["ingest_counts"]:
             ledger[count["plane"]] += count["records"]
-        own = ("spans", "launches", "device_intervals", "report_rows")
+        own = ("spans", "launches", "device_intervals", "report_rows", "range_projections")
         assert {plane: len(found[plane]) for plane in own if plane in found} == {
             plane: ledger[plane] for plane in own if ledger[plane]
         }

@@ -92,9 +92,9 @@ def test_a_projection_gives_ranges_of_the_host_and_lines_of_a_report_and_no_work
     spans = [(s["name"], s["start_ns"], s["duration_ns"], s["thread_id"]) for s in planes["spans"]]
     assert spans == [("outer", 10, 80, 9), ("inner", 20, 30, 9)]
     assert planes["spans"][1]["parent_id"] == planes["spans"][0]["id"]
-    lines = [(row["report"], row["name"], row["calls"]) for row in planes["report_rows"]]
+    lines = [(row["report"], row["name"], row["gpu_operations"]) for row in planes["range_projections"]]
     assert lines == [("nvtx_gpu_proj_trace", "outer", 2), ("nvtx_gpu_proj_trace", "inner", 1)]
-    assert json.loads(planes["report_rows"][0]["attributes"])["Projected Duration"] == "50"
+    assert json.loads(planes["range_projections"][0]["attributes"])["Projected Duration"] == "50"
     assert "device_intervals" not in planes
     assert planes["runs"][0]["rank"] is None
 
@@ -105,7 +105,7 @@ def test_ranges_of_a_report_of_their_own_are_not_made_twice(recipe, ending):
     (recipe / f"report_nvtx_pushpop_trace.{ending}").write_bytes(lzma.compress(text) if ending == "csv.xz" else text)
     planes = read(recipe)
     assert [row["name"] for row in planes["spans"]] == ["outer", "inner", "idle"]
-    assert [row["name"] for row in planes["report_rows"]] == ["outer", "inner"]
+    assert [row["name"] for row in planes["range_projections"]] == ["outer", "inner"]
     counts = {row["kind"]: row["records"] for row in planes["ingest_counts"] if row["plane"]}
     assert counts == {"nvtx_gpu_proj_trace": 2, "nvtx_pushpop_trace": 3}
 
@@ -178,13 +178,13 @@ def test_a_real_recipe_gives_the_ranges_that_plain_csv_counts(process, ranges, l
     if not folder.is_dir():
         pytest.skip("the corpus of real traces is not here")
     planes = read(folder)
-    assert (len(planes["spans"]), len(planes["report_rows"])) == (ranges, lines)
+    assert (len(planes["spans"]), len(planes["range_projections"])) == (ranges, lines)
     with lzma.open(folder / "report_nvtx_pushpop_trace.csv.xz", "rt") as stream:
         wanted = [(r["Name"], int(r["Start (ns)"]), int(r["Duration (ns)"])) for r in csv.DictReader(stream)]
     assert [(s["name"], s["start_ns"], s["duration_ns"]) for s in planes["spans"]] == wanted
     projected = pq.read_table(folder / "nvtx_gpu_proj_trace" / "trace.parquet").to_pylist()
     assert [(r["Name"], r["NumGPUOps"]) for r in projected if r["Name"] is not None] == [
-        (row["name"], row["calls"]) for row in planes["report_rows"]
+        (row["name"], row["gpu_operations"]) for row in planes["range_projections"]
     ]
     ids = {span["id"] for span in planes["spans"]}
     assert all(span["parent_id"] in ids for span in planes["spans"] if span["parent_id"])
