@@ -1,7 +1,7 @@
 """PyTorch execution traces (Chakra JSON): recognised, and refused with what to ingest in their place.
 
-An execution trace lists operators with their arguments and dependencies, and no times. Joining it to the Kineto trace
-of the same run by record function id is not done yet, so alone or beside its partner it fills no plane.
+An execution trace lists operators with their arguments and dependencies, and no times. Alone it fills no plane;
+:mod:`.execution_nodes` joins it to the Kineto trace of the same run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def execution_trace_refusal(path: Path) -> InputRefused | None:
         return None
     message = (
         f"is a PyTorch execution trace (Chakra schema {version}): operators and their arguments without any times, "
-        "which fills no plane yet"
+        "which alone fills no plane"
     )
-    remedy = "ingest the Kineto trace of the same run (torch.profiler, export_chrome_trace)"
+    remedy = "ingest the Kineto trace of the same run, with --execution-trace and this file"
     return IncompatibleInput(message, source=path, code="execution_trace", remedy=remedy)

@@ -18,10 +18,10 @@ from ..recorder.errors import Conflict, InputRefused, PlanewiseError, UsageError
 from .fsio import sync_folder
 from .progress import Progress
 from .run_folder import is_regular
-from .staging import StagedRun, stage_source
+from .staging import AS_IT_IS, ReadOptions, StagedRun, stage_source
 from .store import Store, run_key
-from .supplied import SuppliedFacts
 
+_NOT_APPLIED = "what was asked for beside the source was not applied; planewise discard the run first"
 _STORE_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}
 
 
@@ -49,24 +49,30 @@ def ingest_sources(
     sources: Sequence[str | Path],
     *,
     format: str | None = None,
-    facts: SuppliedFacts | None = None,
+    options: ReadOptions = AS_IT_IS,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[IngestResult]:
     """Read every source into ``staging/``; one result per source, in order, a folder of captures giving one per entry.
 
     ``format`` names the reader; by default the content decides. Ingesting a source twice changes nothing. Another
-    content under a known run id is refused as a conflict. ``facts`` fill in what foreign traces do not say. ``jobs``
-    processes read side by side; what they give is the same. Raises :class:`UsageError` for an unknown format, and
+    content under a known run id is refused as a conflict. ``options`` is what
+    the readers are asked for beside the sources. ``jobs`` processes read side by side; what they give is the same.
+    Raises :class:`UsageError` for an unknown format and for an execution trace beside other than one source, and
     ``OSError`` when the store itself cannot be written; a refused source is a result and stops nothing.
     """
     if format is not None and format not in READERS:
         raise UsageError(f"no format {format!r}", remedy=f"use one of {', '.join(sorted(READERS))}")
     reader = None if format is None else READERS[format]
     expanded = [path for source in sources for path in _expand(Path(source), reader)]
+    if options.execution_trace is not None and len(expanded) != 1:
+        raise UsageError(
+            f"an execution trace joins one Kineto trace, and {len(expanded)} sources are given",
+            remedy="ingest that trace by itself",
+        )
     known = _known_digests(store)
     tell = progress or (lambda done, total, what: None)
-    coming = _results(store, expanded, format, facts, jobs, known)
+    coming = _results(store, expanded, format, options, jobs, known)
     results = []
     for done, source in enumerate(expanded):
         tell(done, len(expanded), source.name)
@@ -79,20 +85,20 @@ def _results(
     store: Store,
     sources: list[Path],
     format: str | None,
-    facts: SuppliedFacts | None,
+    options: ReadOptions,
     jobs: int,
     known: dict[str, str],
 ) -> Iterator[IngestResult]:
     """One result per source, in order."""
     if jobs == 1 or len(sources) < 2:
         for source in sources:
-            result = _ingest_or_refuse(store, source, format, facts, known)
+            result = _ingest_or_refuse(store, source, format, options, known)
             if result.status == "ingested" and result.digest is not None:
                 known[result.digest] = str(result.run_id)
             yield result
         return
     with ProcessPoolExecutor(min(jobs, len(sources)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_ingest_apart, store.path, source, format, facts, known) for source in sources]
+        futures = [pool.submit(_ingest_apart, store.path, source, format, options, known) for source in sources]
         for source, future in zip(sources, futures, strict=True):
             try:
                 yield future.result()
@@ -102,16 +108,16 @@ def _results(
 
 
 def _ingest_apart(
-    store: Path, source: Path, format: str | None, facts: SuppliedFacts | None, known: dict[str, str]
+    store: Path, source: Path, format: str | None, options: ReadOptions, known: dict[str, str]
 ) -> IngestResult:
-    return _ingest_or_refuse(Store.open(store), source, format, facts, known)
+    return _ingest_or_refuse(Store.open(store), source, format, options, known)
 
 
 def _ingest_or_refuse(
-    store: Store, source: Path, format: str | None, facts: SuppliedFacts | None, known: dict[str, str]
+    store: Store, source: Path, format: str | None, options: ReadOptions, known: dict[str, str]
 ) -> IngestResult:
     try:
-        return _ingest(store, source, None if format is None else READERS[format], facts, known)
+        return _ingest(store, source, None if format is None else READERS[format], options, known)
     except PlanewiseError as error:
         return IngestResult(str(source), "refused", code=error.code, message=str(error))
     except (OSError, pa.ArrowException, ValueError, RecursionError) as error:
@@ -126,16 +132,16 @@ def _is_in(filename: object, folder: Path) -> bool:
 
 
 def _ingest(
-    store: Store, source: Path, reader: Reader | None, facts: SuppliedFacts | None, known: dict[str, str]
+    store: Store, source: Path, reader: Reader | None, options: ReadOptions, known: dict[str, str]
 ) -> IngestResult:
     _refuse_place(source)
     reader = reader or detect_format(source)
     digest = source_digest(source)
     if digest in known:
-        message = None if facts is None else "the supplied facts were not applied; planewise discard the run first"
+        message = None if options == AS_IT_IS else _NOT_APPLIED
         return IngestResult(str(source), "unchanged", known[digest], reader.name, message=message)
     with store.scratch() as scratch:
-        staged = stage_source(reader, source, scratch / "run", facts=facts)
+        staged = stage_source(reader, source, scratch / "run", options=options)
         status = _place(store, staged, source)
     return IngestResult(str(source), status, staged.run_id, reader.name, staged.rows, digest=digest)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ..ingest.base import Reader, source_digest
 from ..ingest.contract import PlaneBatch, batch
+from ..ingest.execution_nodes import with_execution_trace
+from ..ingest.kineto import KinetoReader
 from ..ingest.planes_writer import write_planes
 from ..recorder.errors import InputRefused
 from .bundle import is_safe_path
@@ -17,6 +19,23 @@ from .run_folder import read_provenance
 from .supplied import NATIVE_FORMATS, SuppliedFacts, with_facts
 
 _GZIP = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a user asks of the readers beside the sources themselves.
+
+    ``facts`` is what foreign traces do not say, ``python_functions`` keeps the Python frames of Kineto traces as spans,
+    ``execution_trace`` is the execution trace recorded beside the one Kineto trace that is read.
+    """
+
+    facts: SuppliedFacts | None = None
+    python_functions: bool = False
+    execution_trace: Path | None = None
+
+
+AS_IT_IS = ReadOptions()
+"""Nothing is asked for beside the source."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +58,16 @@ class KeptFile:
 
 
 def stage_source(
-    reader: Reader, source: Path, folder: Path, kept: Sequence[KeptFile] = (), facts: SuppliedFacts | None = None
+    reader: Reader,
+    source: Path,
+    folder: Path,
+    kept: Sequence[KeptFile] = (),
+    options: ReadOptions = AS_IT_IS,
 ) -> StagedRun:
     """Read ``source`` into the new folder ``folder``, with ``kept`` copied and recorded as attachments.
 
-    ``facts`` fill in what a foreign trace does not say; they are not applied to a format that speaks for itself.
+    What ``options`` asks for is done where the format allows it: facts are not applied to a format that speaks for
+    itself, and only a Kineto trace has functions of Python.
 
     Raises what the reader raises, and :class:`InputRefused` when the source holds other than one run or changed while
     it was read; the caller then discards ``folder``.
@@ -51,9 +75,14 @@ def stage_source(
     before = source_digest(source)
     folder.mkdir(parents=True)
     kept = [*_original(reader, source), *kept]
+    if options.python_functions and reader.name == KinetoReader.name:
+        reader = KinetoReader(python_functions=True)
     batches = reader.read(source)
-    if facts is not None and reader.name not in NATIVE_FORMATS:
-        batches = with_facts(batches, facts, source)
+    if options.execution_trace is not None:
+        batches = with_execution_trace(batches, source, _partner_of(reader, source, options.execution_trace))
+        kept.append(_execution_trace(options.execution_trace))
+    if options.facts is not None and reader.name not in NATIVE_FORMATS:
+        batches = with_facts(batches, options.facts, source)
     rows = write_planes(_with_attachments(batches, source, folder, kept), folder)
     run_id, digest = read_provenance(folder)
     if source_digest(source) != before:
@@ -75,6 +104,24 @@ def _original(reader: Reader, source: Path) -> list[KeptFile]:
         compressed = stream.read(2) == _GZIP
     path = "attachments/trace.jsonl.gz" if compressed else "attachments/trace.jsonl"
     return [KeptFile(source.resolve(), path, "The trace as it was given.")]
+
+
+def _partner_of(reader: Reader, source: Path, execution_trace: Path) -> Path:
+    if reader.name != KinetoReader.name:
+        raise InputRefused(
+            f"is of the format {reader.name}; an execution trace joins a Kineto trace alone",
+            source=source,
+            code="no_kineto_trace",
+            remedy="leave --execution-trace out, or give the Kineto trace recorded beside it",
+        )
+    return execution_trace
+
+
+def _execution_trace(path: Path) -> KeptFile:
+    with open(path, "rb") as stream:
+        compressed = stream.read(2) == _GZIP
+    name = "attachments/execution_trace.json" + (".gz" if compressed else "")
+    return KeptFile(path.resolve(), name, "The execution trace whose nodes are joined to this run.")
 
 
 def _with_attachments(

@@ -12,6 +12,7 @@ import click
 from ...ingest.base import READERS
 from ..ingest_stage import IngestResult, ingest_sources
 from ..output import OutputFormat, Rows, write_rows
+from ..staging import ReadOptions
 from ..store import Store
 from ..supplied import load_supplied
 from .options import format_option, note, progress_bar, store_option
@@ -35,6 +36,12 @@ COLUMNS = ("source", "status", "run_id", "format", "code", "message")
     help="JSON file of facts about foreign traces that they do not say: identity, scope, phase, ...",
 )
 @click.option(
+    "--execution-trace",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Execution trace recorded beside the one Kineto trace that is ingested; its nodes are joined to it.",
+)
+@click.option("--python-functions", is_flag=True, help="Keep the Python frames of Kineto traces (with_stack) as spans.")
+@click.option(
     "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that read side by side."
 )
 @format_option("--output-format")
@@ -43,6 +50,8 @@ def ingest(
     store_path: Path,
     reader: str | None,
     facts_path: Path | None,
+    execution_trace: Path | None,
+    python_functions: bool,
     jobs: int,
     output_format: OutputFormat,
 ) -> int:
@@ -56,12 +65,14 @@ def ingest(
     Examples:
       planewise ingest captures/ --store /data/store
       planewise ingest traces/ --store /data/store --identity facts.json --jobs 2
+      planewise ingest trace.json.gz --store /data/store --execution-trace et.json
     """
     facts = None if facts_path is None else load_supplied(facts_path)
+    options = ReadOptions(facts, python_functions, execution_trace)
     made_here = not store_path.exists()
     store = Store.open(store_path, create=True)
     with progress_bar("ingest") as report:
-        results = ingest_sources(store, list(sources), format=reader, facts=facts, jobs=jobs, progress=report)
+        results = ingest_sources(store, list(sources), format=reader, options=options, jobs=jobs, progress=report)
     shown = results
     if output_format is OutputFormat.TABLE:  # What was refused is not to be cut from the end of a long table.
         shown = sorted(results, key=lambda result: result.status != "refused")

@@ -10,6 +10,7 @@ import pytest
 from store_support import EXAMPLE
 
 from planewise.pipeline.ingest_stage import ingest_sources
+from planewise.pipeline.staging import ReadOptions
 from planewise.pipeline.store import Store
 from planewise.pipeline.supplied import SuppliedFacts, load_supplied
 from planewise.recorder.errors import InputRefused
@@ -42,7 +43,7 @@ def facts(folder: Path, **values: Any) -> SuppliedFacts:
 def test_supplied_facts_fill_what_the_trace_left_open_and_are_marked(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store", create=True)
     given = facts(tmp_path, phase="train", measurement_scope="production_equivalent", comparison_identity=IDENTITY)
-    [result] = ingest_sources(store, [chrome(tmp_path, "step")], facts=given)
+    [result] = ingest_sources(store, [chrome(tmp_path, "step")], options=ReadOptions(facts=given))
     assert result.status == "ingested", result.message
     with store.connect() as con:
         columns = "phase, capture_contract.measurement_scope, comparison_identity.implementation_id, supplied"
@@ -53,7 +54,9 @@ def test_supplied_facts_fill_what_the_trace_left_open_and_are_marked(tmp_path: P
 def test_the_one_span_of_a_name_becomes_the_measured_region(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store", create=True)
     ingest_sources(
-        store, [chrome(tmp_path, "a", "ProfilerStep#3")], facts=facts(tmp_path, measured_span="ProfilerStep#3")
+        store,
+        [chrome(tmp_path, "a", "ProfilerStep#3")],
+        options=ReadOptions(facts=facts(tmp_path, measured_span="ProfilerStep#3")),
     )
     with store.connect() as con:
         assert con.execute("SELECT name FROM spans WHERE measured").fetchall() == [("ProfilerStep#3",)]
@@ -70,14 +73,14 @@ def test_the_one_span_of_a_name_becomes_the_measured_region(tmp_path: Path) -> N
 )
 def test_facts_against_the_trace_refuse_it_and_leave_nothing(tmp_path: Path, given: dict[str, Any], code: str) -> None:
     store = Store.open(tmp_path / "store", create=True)
-    [result] = ingest_sources(store, [chrome(tmp_path, "a", "a")], facts=facts(tmp_path, **given))
+    [result] = ingest_sources(store, [chrome(tmp_path, "a", "a")], options=ReadOptions(facts=facts(tmp_path, **given)))
     assert (result.status, result.code) == ("refused", code)
     assert store.staged() == []
 
 
 def test_a_trace_that_speaks_for_itself_takes_no_supplied_fact(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "store", create=True)
-    ingest_sources(store, [EXAMPLE], facts=facts(tmp_path, entrypoint="other"))
+    ingest_sources(store, [EXAMPLE], options=ReadOptions(facts=facts(tmp_path, entrypoint="other")))
     with store.connect() as con:
         assert con.execute(
             "SELECT count(*) FROM runs WHERE entrypoint = 'other' OR supplied IS NOT NULL"
@@ -88,9 +91,9 @@ def test_facts_for_a_run_that_is_there_already_are_said_not_to_apply(tmp_path: P
     store = Store.open(tmp_path / "store", create=True)
     source = chrome(tmp_path, "a")
     ingest_sources(store, [source])
-    [result] = ingest_sources(store, [source], facts=facts(tmp_path, phase="infer"))
+    [result] = ingest_sources(store, [source], options=ReadOptions(facts=facts(tmp_path, phase="infer")))
     assert result.status == "unchanged"
-    assert "were not applied" in str(result.message)
+    assert "was not applied" in str(result.message)
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"phase": "test"}', '{"nosuch": 1}', '{"rank": -1}'])
