@@ -95,7 +95,8 @@ def verdict(mine: list[tuple[Any, ...]] | str, hta: dict[str, Any] | str) -> str
         "collectives": (collectives, counts[1]),
         "copies": (copies, counts[2]),
     }
-    differ = [f"{name} {a:g} against {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > 1e-5 * max(abs(b), 1)]
+    near = min(0.1, 1e-6 * hta["window"])  # HTA adds floats; counts differ by 1 or more.
+    differ = [f"{name} {a:g} against {b:g}" for name, (a, b) in pairs.items() if abs(a - b) > near]
     return "the same" if not differ else "; ".join(differ)
 
 
