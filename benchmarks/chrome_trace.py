@@ -22,9 +22,21 @@ import resource, sys, time
 begun, used = time.perf_counter(), time.process_time()
 {work}
 wall, cpu = time.perf_counter() - begun, time.process_time() - used
-print("MEASURED", wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True)
+peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print("MEASURED", wall, cpu, peak / 1024, flush=True)
 import os; os._exit(0)
 """
+
+_TWO_FILES = """
+from pathlib import Path; import tempfile
+from planewise.pipeline.ingest_stage import ingest_sources
+from planewise.pipeline.store import Store
+scratch = tempfile.TemporaryDirectory()
+second = Path(scratch.name) / "second.json"
+second.write_bytes(Path(sys.argv[1]).read_bytes() + b" ")
+store = Store.open(Path(scratch.name) / "store", create=True)
+"""
+"""The whole stage over two files of one size, two processes reading; the work is counted as two."""
 
 CANDIDATES = {
     "planewise, all planes written": (
@@ -32,6 +44,11 @@ CANDIDATES = {
         "from planewise.ingest.kineto import KinetoReader\n"
         "from planewise.ingest.planes_writer import write_planes",
         "with tempfile.TemporaryDirectory() as folder: write_planes(KinetoReader().read(Path(sys.argv[1])), folder)",
+    ),
+    "planewise, two files, --jobs 2": (
+        _TWO_FILES,
+        "found = ingest_sources(store, [Path(sys.argv[1]), second], jobs=2)\n"
+        "assert [result.status for result in found] == ['ingested'] * 2, found",
     ),
     "orjson.loads": ("import orjson; data = open(sys.argv[1], 'rb').read()", "orjson.loads(data)"),
     "orjson.loads, collector off": (
@@ -113,7 +130,7 @@ def _us(ns: int) -> str:
 
 
 def measure(python: str, setup: str, work: str, path: Path) -> tuple[float, float, float] | None:
-    """Wall seconds, CPU seconds and peak MB of one run; None when it failed."""
+    """Wall seconds, CPU seconds (of its own process) and peak MB of one run, a file; None when it failed."""
     code = _MEASURE.format(setup=setup, work=work)
     ran = subprocess.run([python, "-W", "ignore", "-c", code, str(path)], capture_output=True, text=True, check=False)
     lines = [line.split()[1:] for line in ran.stdout.splitlines() if line.startswith("MEASURED")]
@@ -121,7 +138,8 @@ def measure(python: str, setup: str, work: str, path: Path) -> tuple[float, floa
         print(ran.stderr.strip().splitlines()[-1:], file=sys.stderr)
         return None
     wall, cpu, peak = map(float, lines[-1])
-    return wall, cpu, peak
+    files = 2 if setup is _TWO_FILES else 1
+    return wall / files, cpu / files, peak
 
 
 def compare(path: Path, repetitions: int, hta: str | None) -> None:
