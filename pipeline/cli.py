@@ -22,6 +22,7 @@ from .commands.protocol import protocol
 from .commands.publish import publish
 from .commands.qualify import qualify
 from .commands.query import query
+from .commands.rules import rules
 from .commands.schema import schema
 from .commands.series import series
 from .commands.sql import sql
@@ -56,6 +57,7 @@ for _command in (
     query,
     sql,
     catalog,
+    rules,
     schema,
     protocol,
 ):

@@ -1,6 +1,6 @@
 """The user's pages are true: their samples run in order, and the commands that they name exist.
 
-In ``README.md`` and ``docs/guide.md`` every ```python block and every ```sh block runs, a page's blocks one after the
+In the pages of ``PAGES`` every ```python block and every ```sh block runs, a page's blocks one after the
 other, in one namespace and one empty folder. A ```sh block holds ``planewise`` commands alone; a trailing ``# exit N``
 says which exit code is expected. Other blocks, and code inside a line, are not run: their commands are looked up.
 """
@@ -20,7 +20,7 @@ import pytest
 from planewise.pipeline.cli import cli, run
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/guide.md")
+PAGES = ("README.md", "docs/guide.md", "docs/traces.md")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
 INLINE = re.compile(r"`(planewise [^`\n]+)`")
@@ -61,7 +61,7 @@ def run_command(line: str, where: str) -> None:
     assert run(arguments) == (int(expected[1]) if expected else 0), f"{where}: {line}"
 
 
-@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/guide.md", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/guide.md", marks=pytest.mark.slow), "docs/traces.md"])
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import torch" in (ROOT / page).read_text(encoding="utf-8"):
         pytest.importorskip("torch", reason="the torch extra is not installed")
