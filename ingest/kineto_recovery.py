@@ -29,6 +29,9 @@ _ARRAY_END = re.compile(rb'\}\s*\](?=\s*(?:,\s*"|\}\s*\Z|\Z))')
 _NOT_A_NUMBER = re.compile(rb"(?<=[:\[,\s])(?:NaN|-?Infinity)(?=\s*[,\]}])")
 _CLOSING = {b"{": b"}", b"[": b"]"}
 MAX_EVENT_BYTES = 1 << 22
+_SHORT_EVENT_BYTES = 1 << 12
+"""How far the end of an event is looked for once damaged ones have cost as many bytes as the stretch has: where
+everything is damaged, looking far behind each would take a time that grows with the square of the bytes."""
 _MAX_DAMAGES = 10_000
 _MAX_DEPTH = 500
 _PIECES_AHEAD = 8
@@ -95,6 +98,7 @@ class _Recovery:
         self.openings = _Ahead(_OPENING, data)
         self.weak_boundaries = _Ahead(_WEAK_BOUNDARY, data)
         self.array_ends = _Ahead(_ARRAY_END, data)
+        self.scanned = 0
 
     def run(self) -> Recovered:
         self._walk(0, len(self.starts))
@@ -143,12 +147,15 @@ class _Recovery:
         """Read the value at ``at``; returns where to go on."""
         ahead = min(piece + _PIECES_AHEAD, len(self.ends) - 1)
         limit = self.ends[ahead] if ahead > piece else min(len(self.data), at + MAX_EVENT_BYTES)
+        if self.scanned > len(self.data):
+            limit = min(limit, at + _SHORT_EVENT_BYTES)
         end = _value_end(self.data, at, limit)
         if end is None and not self.last and limit == len(self.data) and limit - at < MAX_EVENT_BYTES:
             self.stopped, self.found.consumed = True, at  # It may go on in bytes not read yet.
             return at
         if end is not None and self._take(self.data[at:end], at):
             return self._skip(end)
+        self.scanned += (limit if end is None else end) - at
         return self._resynchronise(at, end)
 
     def _take(self, text: bytes, at: int) -> bool:

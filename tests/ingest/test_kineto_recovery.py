@@ -231,3 +231,18 @@ def test_a_search_ahead_finds_what_plain_searches_find_and_looks_at_every_byte_o
     assert places == [(at if (at := data.find(b"x", start)) >= 0 else None) for start in range(len(data))]
     assert sum(searched) <= len(data) + len(searched)
     assert ahead.search(0).start() == 2  # type: ignore[union-attr]
+
+
+def test_looking_for_the_ends_of_events_that_have_none_costs_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    find = kineto_recovery._value_end
+
+    def counted(data: bytes, at: int, limit: int) -> int | None:
+        asked.append(limit - at)
+        return find(data, at, limit)
+
+    monkeypatch.setattr(kineto_recovery, "_value_end", counted)
+    data = (b'{"ph":"X","q":' + b"[]," * 1000) * 200
+    found = recover(data, last=True)
+    assert len(found.damages) == len(asked) == 200
+    assert sum(asked) < 3 * len(data) + 200 * kineto_recovery._SHORT_EVENT_BYTES
