@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .recorder.session import TraceSession as TraceSession
     from .recorder.spans import SpanGuard as SpanGuard
     from .recorder.spans import SpanId as SpanId
+    from .recorder.torch_record import record_torch as record_torch
+    from .recorder.torch_record import torch_contract as torch_contract
     from .recorder.vocabulary import CoverageLevel as CoverageLevel
     from .recorder.vocabulary import EdgeKind as EdgeKind
     from .recorder.vocabulary import ExecutionStep as ExecutionStep
@@ -66,6 +68,8 @@ _HOMES = {
     "SpanKind": ".recorder.vocabulary",
     "TimingMode": ".recorder.vocabulary",
     "TraceSession": ".recorder.session",
+    "record_torch": ".recorder.torch_record",
+    "torch_contract": ".recorder.torch_record",
     "CaptureRun": ".pipeline.capture_run",
     "open_store": ".pipeline.store",
 }

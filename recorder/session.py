@@ -129,6 +129,17 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
         self._put("attachments", row)
 
     @property
+    def host_origin_ns(self) -> int:
+        """The ``time.perf_counter_ns()`` reading at which the session's host clock is 0."""
+        return self._origin
+
+    def note_fault(self, fault: BaseException) -> None:
+        """Make a fault of an automatic capture the session's own: sticky, warned of once, raised in strict mode."""
+        with self._writer.lock:
+            self._writer.fault = self._writer.fault or fault
+        self._tell_of_fault()
+
+    @property
     def is_open(self) -> bool:
         """True until the session has ended."""
         return self._accepting

@@ -152,6 +152,21 @@ class ShardWriter:
         if rows >= self._look_at or held >= self._flush_bytes:
             self._look(row)
 
+    def put_block(self, family: str, flat: list[Any]) -> None:
+        """Buffer whole rows that lie one after another in ``flat``; the caller holds :attr:`lock`."""
+        count = _row_count(family, flat)
+        if self.fault is not None:
+            self._lost_rows += count
+            return
+        self._extend[family](flat)
+        self._rows += count
+        self._bytes += count * ROW_BYTES[family]
+        if self._oldest is None:
+            self._oldest = time.monotonic()
+            self._changed.notify_all()
+        if self._rows >= self._flush_rows or self._bytes >= self._flush_bytes:
+            self._cut()
+
     def _look(self, row: tuple[Any, ...]) -> None:
         """Weigh a row whole, and hand the rows over when a limit is reached. Holds the lock."""
         if self._rows >= self._look_at:

@@ -34,6 +34,7 @@ class SpanCalls(RecordSink):
         self._thread = SpanThread()
         self._innermost: Innermost = ContextVar("planewise_innermost_span", default=None)
         self._open_spans: dict[str, SpanGuard] = {}
+        self._observed: list[tuple[Any, ...]] | None = None
 
     def _require_open(self) -> None:
         raise NotImplementedError
@@ -138,8 +139,41 @@ class SpanCalls(RecordSink):
             guard = self._open_spans[span_id] = SpanGuard(self, span_id, label, start, above, outer, thread, task)
             row = (next(self._seq), span_id, parent_id, label, start, found, measured, step, thread)
             writer.put("spans_start", row)
+            if self._observed is not None:
+                self._observed.append(row)
             self._innermost.set(guard)
         return guard
+
+    def observe_spans(self) -> list[tuple[Any, ...]]:
+        """From now until :meth:`ignore_spans`, every row of a started span, and (id, duration) of every ended one.
+
+        Spans that are open already come first. For automatic capture, which puts what it saw under these spans.
+        """
+        with self._writer.lock:
+            self._observed = [
+                (None, guard.id, None, guard.name, guard.start_ns, None, None, None, guard._thread)
+                for guard in self._open_spans.values()
+            ]
+            return self._observed
+
+    def ignore_spans(self) -> None:
+        """End what :meth:`observe_spans` began."""
+        self._observed = None
+
+    def reserve_seq(self, rows: int) -> int:
+        """The first of so many numbers that no other row gets."""
+        with self._writer.lock:
+            first = next(self._seq)
+            self._seq = itertools.count(first + rows)
+        return first
+
+    def put_rows(self, family: str, flat: list[Any]) -> None:
+        """Buffer whole rows, with their reserved numbers, that lie one after another in ``flat``; values unchecked."""
+        with self._writer.lock:
+            self._require_open()
+            self._writer.put_block(family, flat)
+        if self._writer.fault is not None:
+            self._tell_of_fault()
 
     def _opened(self, parent: SpanId) -> SpanGuard | None:
         """The guard of an open span; None is the root."""
@@ -180,6 +214,8 @@ class SpanCalls(RecordSink):
             duration = guard.leave(self._innermost)
             del self._open_spans[guard.id]
             self._row("spans_end", (guard.id, duration))
+            if self._observed is not None:
+                self._observed.append((guard.id, duration))
         if self._writer.fault is not None:
             self._tell_of_fault()
 

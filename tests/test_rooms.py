@@ -16,7 +16,10 @@ BELOW = {
     "ingest": {"recorder", "ingest"},
     "pipeline": {"recorder", "ingest", "pipeline", "sql"},
 }
-TORCH_MODULES = {"torch_helpers.py", "torch_gradients.py", "torch_storages.py"}
+TORCH_MODULES = {
+    *("torch_helpers.py", "torch_gradients.py", "torch_storages.py", "torch_record.py", "torch_profile.py"),
+    *("torch_known.py", "torch_clock.py", "torch_lifetimes.py"),
+}
 
 
 def modules(room: str) -> list[Path]:
