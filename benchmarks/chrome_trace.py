@@ -28,12 +28,13 @@ import os; os._exit(0)
 """
 
 _TWO_FILES = """
-from pathlib import Path; import tempfile
+from pathlib import Path; import shutil, tempfile
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.store import Store
 scratch = tempfile.TemporaryDirectory()
 second = Path(scratch.name) / "second.json"
-second.write_bytes(Path(sys.argv[1]).read_bytes() + b" ")
+shutil.copyfile(sys.argv[1], second)
+with second.open("ab") as stream: stream.write(b" ")
 store = Store.open(Path(scratch.name) / "store", create=True)
 """
 """The whole stage over two files of one size, two processes reading; the work is counted as two."""
