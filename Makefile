@@ -10,10 +10,10 @@ STORE ?= store
 ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
 
-.PHONY: help run test test-slow check docs coverage captures bench fuzz clean
+.PHONY: help run test test-slow check docs coverage captures bench bench-recorder gpu-check fuzz clean
 
 help: ## print these targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "planewise needs Python 3.11 or newer; found $$($(PYTHON) --version). Set PYTHON=..." >&2; exit 2; }
@@ -54,6 +54,13 @@ captures: $(VENV)/.installed-test ## record the shipped example captures again
 
 bench: $(VENV)/.installed-test ## measure against peers and floors, as ratios
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+bench-recorder: $(VENV)/.installed-test ## what recording costs, by hand and automatically
+	$(BIN)/python benchmarks/recorder.py
+	$(BIN)/python benchmarks/torch_record.py
+
+gpu-check: $(VENV)/.installed-test ## check the recorder on a GPU (needs PyTorch with CUDA, and the extra nvml)
+	$(BIN)/python benchmarks/gpu_check.py
 
 fuzz: $(VENV)/.installed-test ## read damaged trace files until one breaks (INPUTS=..., MUTANTS=...)
 	$(BIN)/python tests/fuzz.py $(INPUTS) --mutants $(or $(MUTANTS),2000)

@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from .recorder.options import RecorderOptions as RecorderOptions
     from .recorder.profile_run import CaptureSelector as CaptureSelector
     from .recorder.profile_run import ProfileRun as ProfileRun
+    from .recorder.samplers import NvmlSampler as NvmlSampler
+    from .recorder.samplers import TorchAllocatorSampler as TorchAllocatorSampler
     from .recorder.session import TraceSession as TraceSession
     from .recorder.spans import SpanGuard as SpanGuard
     from .recorder.spans import SpanId as SpanId
+    from .recorder.torch_events import CudaEventTimer as CudaEventTimer
+    from .recorder.torch_modules import module_spans as module_spans
     from .recorder.torch_record import record_torch as record_torch
     from .recorder.torch_record import torch_contract as torch_contract
+    from .recorder.torch_timing import timed_region as timed_region
     from .recorder.vocabulary import CoverageLevel as CoverageLevel
     from .recorder.vocabulary import EdgeKind as EdgeKind
     from .recorder.vocabulary import ExecutionStep as ExecutionStep
@@ -68,7 +73,12 @@ _HOMES = {
     "SpanKind": ".recorder.vocabulary",
     "TimingMode": ".recorder.vocabulary",
     "TraceSession": ".recorder.session",
+    "CudaEventTimer": ".recorder.torch_events",
+    "NvmlSampler": ".recorder.samplers",
+    "TorchAllocatorSampler": ".recorder.samplers",
+    "module_spans": ".recorder.torch_modules",
     "record_torch": ".recorder.torch_record",
+    "timed_region": ".recorder.torch_timing",
     "torch_contract": ".recorder.torch_record",
     "CaptureRun": ".pipeline.capture_run",
     "open_store": ".pipeline.store",

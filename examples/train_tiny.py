@@ -10,6 +10,8 @@ the step, so it is declared production equivalent and may be compared. ``--depth
 of the region, backward and optimizer included, through a dispatch mode, each in a span of its own: operations and
 activations are declared complete, and the scope is profiled work, because recording takes longer than the step.
 Scratch memory inside kernels has no tensor and is not seen, so logical memory is declared partial.
+
+``--auto`` records the same step without a call per operation: ``auto_loop`` is ``plain_loop`` and what a user adds.
 """
 
 from __future__ import annotations
@@ -18,16 +20,12 @@ import argparse
 import math
 import os
 import signal
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_leaves
+from torch.utils._python_dispatch import _disable_current_modes
 
 from planewise import (
     CaptureContract,
@@ -38,20 +36,14 @@ from planewise import (
     GradientFamilyContract,
     MeasurementScope,
     ProfileRun,
-    SpanKind,
     TraceSession,
+    record_torch,
+    torch_contract,
 )
 from planewise.recorder.torch_helpers import (
     GradientCapturePlan,
-    TorchCapture,
-    TorchOpCapture,
-    inputs_dense_bytes,
-    record_op,
-    record_tensor,
     record_tensor_stats,
-    tensor_id,
 )
-from planewise.recorder.torch_storages import StorageTracker
 
 BATCH, LENGTH, WIDTH, HEADS = 4, 32, 32, 4
 CAPTURE_STEP = 6
@@ -107,55 +99,6 @@ class Block(torch.nn.Module):
         return x @ layer.weight.t() + layer.bias
 
 
-class RecordOps(TorchDispatchMode):
-    """Records every operation with its output, and every storage it allocates."""
-
-    def __init__(self, session: TraceSession, storages: StorageTracker) -> None:
-        super().__init__()
-        self.session = session
-        self.storages = storages
-        self.step: ExecutionStep | None = None
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        inputs = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        name = str(func.name()).removeprefix("aten::")
-        with self.session.begin_span(name, SpanKind.OP) as span:
-            start = time.perf_counter_ns()
-            result = func(*args, **(kwargs or {}))
-            duration = time.perf_counter_ns() - start
-            outputs = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
-            self._record(span.id, name, inputs, outputs, self.session.host_timestamp_ns(start), duration)
-        return result
-
-    def _record(self, span_id: Any, name: str, inputs: Any, outputs: Any, start_ns: int, duration_ns: int) -> None:
-        if not outputs:
-            self._record_valueless(span_id, name, inputs, start_ns, duration_ns)
-            return
-        first, *others = outputs
-        record_op(
-            self.session,
-            span_id,
-            TorchOpCapture.new(name, inputs, first, duration_ns=duration_ns, timestamp_ns=start_ns, step=self.step),
-        )
-        for other in others:
-            record_tensor(self.session, span_id, TorchCapture.from_tensor(other, self.step))
-        for output in outputs:
-            self.storages.record(span_id, output, op_name=name, step=self.step)
-
-    def _record_valueless(self, span_id: Any, name: str, inputs: Any, start_ns: int, duration_ns: int) -> None:
-        self.session.record_op(
-            span_id,
-            name,
-            inputs=[tensor_id(tensor) for tensor in inputs],
-            shape=(),
-            dtype="none",
-            device="cpu",
-            duration_ns=duration_ns,
-            timestamp_ns=start_ns,
-            input_dense_bytes=inputs_dense_bytes(inputs),
-        )
-
-
 class Trainer:
     """The model, its optimizer and its data, all from one seed."""
 
@@ -194,23 +137,20 @@ class Trainer:
     def profiled_step(self, session: TraceSession, plan: GradientCapturePlan, after_forward: Any) -> None:
         """The same step with everything recorded."""
         self.optimizer.zero_grad()
-        storages = StorageTracker(session)
-        for parameter in self.model.parameters():
-            storages.record(session.root_id, parameter)
-        ops = RecordOps(session, storages)
-        with ops, session.begin_measurement(REGION) as region:
-            with _step(session, ops, FORWARD, ExecutionStep.FORWARD) as forward:
+        deep = record_torch(session, depth="dispatch", model=self.model, optimizer=self.optimizer)
+        with deep, session.begin_measurement(REGION) as region:
+            with session.begin_step_span(FORWARD, ExecutionStep.FORWARD) as forward:
                 output = self.model(self.inputs)
                 loss = functional.mse_loss(output, self.targets)
                 with _disable_current_modes():
                     record_tensor_stats(session, forward.id, "block/output", output)
             after_forward(session)
-            with _step(session, ops, BACKWARD, ExecutionStep.BACKWARD) as backward:
+            with session.begin_step_span(BACKWARD, ExecutionStep.BACKWARD) as backward:
                 loss.backward()
                 with _disable_current_modes():
                     self._record_gradient_stats(session, backward.id)
                     plan.record(session)
-            with _step(session, ops, OPTIMIZER, ExecutionStep.OPTIMIZER):
+            with session.begin_step_span(OPTIMIZER, ExecutionStep.OPTIMIZER):
                 self.optimizer.step()
             with _disable_current_modes():
                 session.record_scalar(region.id, "loss/total", loss.item())
@@ -219,13 +159,6 @@ class Trainer:
         for name, parameter in self.model.named_parameters():
             if parameter.grad is not None:
                 record_tensor_stats(session, span_id, f"gradient/{name}", parameter.grad)
-
-
-@contextmanager
-def _step(session: TraceSession, ops: RecordOps, label: str, step: ExecutionStep) -> Iterator[Any]:
-    ops.step = step
-    with session.begin_step_span(label, step) as guard:
-        yield guard
 
 
 def timing_contract() -> CaptureContract:
@@ -288,6 +221,30 @@ def capture(
                 session.finish_failed(str(fault))
 
 
+def plain_loop(implementation: str) -> None:
+    """A training loop as anybody writes it."""
+    trainer = Trainer(implementation)
+    for _ in range(CAPTURE_STEP):
+        trainer.step()
+
+
+def auto_loop(implementation: str, run_id: str, folder: Path) -> None:
+    """The same loop, one step of it recorded by the profiler."""
+    trainer = Trainer(implementation)
+    selector = CaptureSelector(CAPTURE_STEP)
+    run = planned_run(implementation, torch_contract())
+    for invocation in range(1, CAPTURE_STEP + 1):
+        if not selector.is_selected(invocation):
+            trainer.step()
+            continue
+        with (
+            TraceSession.open(folder, run, run_id=run_id) as session,
+            record_torch(session, model=trainer.model, optimizer=trainer.optimizer),
+            session.begin_measurement(REGION),
+        ):
+            trainer.step()
+
+
 def _accident(*, fail: bool, kill: bool) -> Any:
     def after_forward(session: TraceSession) -> None:
         if kill:
@@ -309,13 +266,20 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=1, help="number of captures, each of a freshly trained model")
     parser.add_argument("--fail", action="store_true", help="end a profile capture as failed after its forward")
     parser.add_argument("--kill", action="store_true", help="SIGKILL this process after a profiled forward")
+    parser.add_argument("--auto", action="store_true", help="record by the profiler, with no call per operation")
     options = parser.parse_args()
+    if options.auto and (options.fail or options.kill):
+        parser.error("--fail and --kill do not go with --auto")
     if (options.fail or options.kill) and options.depth != "profile":
         parser.error("--fail and --kill go with --depth profile")
     torch.set_num_threads(1)
     for number in range(1, options.repeat + 1):
         run_id = options.run_id if options.repeat == 1 else f"{options.run_id}-{number:02d}"
         folder = options.output if options.repeat == 1 else options.output / run_id
+        if options.auto:
+            auto_loop(options.implementation, run_id, folder)
+            print(folder)
+            continue
         capture(options.implementation, run_id, folder, depth=options.depth, fail=options.fail, kill=options.kill)
         print(folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -32,6 +33,20 @@ class CaptureSelector:
         return self.selected
 
 
+def _torchrun_number(variables: Mapping[str, str], name: str) -> int:
+    found = variables.get(name)
+    if found is None or not (found.isascii() and found.isdecimal()):
+        raise ContractError(
+            f"found {name}={found!r}, expected a number that torchrun sets"
+            if found is not None
+            else f"{name} is not set, so torchrun did not start this process",
+            position=name,
+            code="not_torchrun",
+            remedy="start the program with torchrun, or plan it with ProfileRun.training",
+        )
+    return int(found)
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileRun:
     """One planned capture. Immutable: every builder returns a new one; nothing is checked before a session opens."""
@@ -57,6 +72,32 @@ class ProfileRun:
     def inference(cls, entrypoint: str, capture_step: int, device: str) -> ProfileRun:
         """An inference call; correlation id ``<entrypoint>/inference-<step>``, every call before it was warm-up."""
         return cls._planned(entrypoint, Phase.INFER, capture_step, device, "inference")
+
+    @classmethod
+    def from_torchrun(
+        cls,
+        entrypoint: str,
+        capture_step: int,
+        device: str | None = None,
+        *,
+        phase: Phase = Phase.TRAIN,
+        environ: Mapping[str, str] | None = None,
+    ) -> ProfileRun:
+        """One rank's run of a job that ``torchrun`` started, planned alike on every rank.
+
+        Rank, local rank and world size are tags. All ranks share one correlation id, which holds torchrun's job id
+        where it gave one (``--rdzv-id``); each rank's session gets a run id of its own. The device is
+        ``cuda:<local rank>`` unless said otherwise. Raises :class:`ContractError` outside of torchrun, or when what it
+        set is no number.
+        """
+        variables = os.environ if environ is None else environ
+        rank, local, size = (_torchrun_number(variables, name) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"))
+        plan = cls.training if phase is Phase.TRAIN else cls.inference
+        run = plan(entrypoint, capture_step, f"cuda:{local}" if device is None else device)
+        job = variables.get("TORCHELASTIC_RUN_ID", "none")
+        if job != "none":
+            run = run.correlation_id(f"{run.correlation}@{job}")
+        return run.tag("rank", str(rank)).tag("local_rank", str(local)).tag("world_size", str(size))
 
     @classmethod
     def _planned(cls, entrypoint: str, phase: Phase, step: int, device: str, word: str) -> ProfileRun:

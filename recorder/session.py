@@ -60,11 +60,12 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
     ) -> TraceSession:
         """Check the run and its contract, create the folder with its header, and start the clock.
 
-        ``run_id`` must be unique per recording; by default it is ``run-<pid>-<unix nanoseconds>``. Raises
+        ``run_id`` must be unique per recording; by default it is ``run-<pid>-<unix nanoseconds>``, with
+        the rank of a run that torchrun started. Raises
         :class:`ContractError` before anything is written, :class:`Conflict` when ``path`` exists and is not an empty
         folder, :class:`RecordingError` when the header cannot be written.
         """
-        identity = f"run-{os.getpid()}-{time.time_ns()}" if run_id is None else filled_text(run_id, "run_id")
+        identity = _new_run_id(run) if run_id is None else filled_text(run_id, "run_id")
         run.validate()
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         folder = Path(path)
@@ -251,6 +252,11 @@ class TraceSession(SpanCalls, RecordCalls, MemoryCalls):
             self.finish_failed(_reason(value))
         except RecordingError as fault:
             value.add_note(f"planewise: the capture could not be ended as failed: {fault}")
+
+
+def _new_run_id(run: ProfileRun) -> str:
+    rank = f"rank{run.tags['rank']}-" if "rank" in run.tags else ""
+    return f"run-{rank}{os.getpid()}-{time.time_ns()}"
 
 
 def _reason(value: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from .contract import CaptureContract
 from .errors import ContractError, PlanewiseError, RecordingError
 from .session import TraceSession
 from .torch_clock import MARK, HostClock, mark
+from .torch_dispatch import dispatch_capture
 from .torch_known import KnownStorages, Roles
 from .torch_lifetimes import lifetimes
 from .torch_profile import BACKEND, RowWriter, TreeWalk, Walked
@@ -51,14 +53,23 @@ def record_torch(
 ) -> Iterator[None]:
     """Record every operation, allocation and piece of device work of the block, under the session's spans.
 
+    ``depth`` is ``profiler``, or ``dispatch`` for :func:`~planewise.recorder.torch_dispatch.dispatch_capture`, which
+    sees outputs and exact lifetimes, costs ten times as much, and sees no device work. What follows is of the profiler.
+
     Open it around the measured region. ``model`` and ``optimizer`` say which storages are parameters, gradients and
     optimizer state; without them no storage is. The rows are written when the block ends, also when it ends with an
     exception, which passes on. A fault of the profiler or of the disk never reaches the program unless the session is
     strict: the session is marked faulty, and ``finish`` raises. Nesting two of them is refused, as is a depth that is
     not known (:class:`ContractError`).
     """
-    if depth != "profiler":
-        raise ContractError(f"found depth {depth!r}, expected 'profiler'", position="depth", code="unknown_depth")
+    if depth not in ("profiler", "dispatch"):
+        raise ContractError(
+            f"found depth {depth!r}, expected profiler or dispatch", position="depth", code="unknown_depth"
+        )
+    if depth == "dispatch":
+        with dispatch_capture(session, model=model, optimizer=optimizer):
+            yield
+        return
     capture = _Capture(session, Roles(model, optimizer))
     capture.begin()
     try:
@@ -113,6 +124,8 @@ class _Capture:
         self.abandon()
         if os.getpid() != self._pid or not self._session.is_open:
             return  # A fork left the block, whose parent records; or the program ended the session inside of it.
+        collecting = gc.isenabled()
+        gc.disable()  # Many rows and no cycles: the collector would look at each of them again and again.
         try:
             self._convert(last, at_end)
         except PlanewiseError as error:
@@ -121,6 +134,9 @@ class _Capture:
             self._session.note_fault(
                 RecordingError(f"the profiler's events could not be read: {error!r}", code="profiler_unreadable")
             )
+        finally:
+            if collecting:
+                gc.enable()
 
     def _convert(self, last: Any, at_end: Any) -> None:
         results = self._profiler.profiler.kineto_results

@@ -20,7 +20,7 @@ import pytest
 from planewise.pipeline.cli import cli, run
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/guide.md", "docs/traces.md")
+PAGES = ("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
 INLINE = re.compile(r"`(planewise [^`\n]+)`")
@@ -61,7 +61,10 @@ def run_command(line: str, where: str) -> None:
     assert run(arguments) == (int(expected[1]) if expected else 0), f"{where}: {line}"
 
 
-@pytest.mark.parametrize("page", ["README.md", pytest.param("docs/guide.md", marks=pytest.mark.slow), "docs/traces.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", pytest.param("docs/guide.md", marks=pytest.mark.slow), "docs/traces.md", "docs/record-torch.md"],
+)
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import torch" in (ROOT / page).read_text(encoding="utf-8"):
         pytest.importorskip("torch", reason="the torch extra is not installed")

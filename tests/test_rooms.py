@@ -18,7 +18,15 @@ BELOW = {
 }
 TORCH_MODULES = {
     *("torch_helpers.py", "torch_gradients.py", "torch_storages.py", "torch_record.py", "torch_profile.py"),
-    *("torch_known.py", "torch_clock.py", "torch_lifetimes.py"),
+    *(
+        "torch_known.py",
+        "torch_clock.py",
+        "torch_lifetimes.py",
+        "torch_modules.py",
+        "torch_events.py",
+        "torch_dispatch.py",
+        "torch_timing.py",
+    ),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -66,13 +67,17 @@ def model(*, seed: int = 1) -> torch.nn.Sequential:
     return torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
 
 
-def trainer() -> Any:
+def loaded() -> Any:
     spec = importlib.util.spec_from_file_location("train_tiny", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Trainer("eager")
+    return module
+
+
+def trainer() -> Any:
+    return loaded().Trainer("eager")
 
 
 @contextmanager
@@ -318,6 +323,26 @@ def test_times_lie_inside_the_spans_that_they_ran_in(session, stored) -> None:
         assert rows(store, "SELECT code FROM health_issues WHERE severity = 'error'") == []
 
 
+def test_the_depth_of_dispatch_sees_outputs_and_the_ends_of_storages(session, stored) -> None:
+    net = model()
+    deep = record_torch(session, depth="dispatch", model=net)
+    with session, deep, session.begin_measurement("region"):
+        with session.begin_step_span("forward", pw.ExecutionStep.FORWARD):
+            loss = net(torch.ones(3, 8)).sum()
+        with session.begin_step_span("backward", pw.ExecutionStep.BACKWARD):
+            loss.backward()
+        del loss
+    with stored() as store:
+        assert status(store) == "valid"
+        assert rows(store, "SELECT shape FROM ops WHERE op_name = 'addmm' ORDER BY seq") == [([3, 16],), ([3, 4],)]
+        query = "SELECT category, sum(bytes)::BIGINT FROM memory_events WHERE action = 'alloc' GROUP BY 1 ORDER BY 1"
+        found = dict(rows(store, query))
+        assert found["parameter"] == 848
+        assert found["gradient"] >= 848
+        ended = "SELECT count(*) FROM storage_lifetimes WHERE category = 'activation' AND end_timestamp_ns IS NULL"
+        assert rows(store, ended) == [(0,)]
+
+
 def test_what_torch_compile_runs_is_recorded(session, stored) -> None:
     net = model()
     compiled = torch.compile(net, backend="aot_eager")
@@ -364,3 +389,16 @@ def test_a_clock_keeps_order_and_meets_both_marks() -> None:
     assert (clock.host_ns(7_100), clock.host_ns(5_006_900), clock.uncertainty_ns) == (105, 4_999_905, 5)
     times = [clock.host_ns(at) for at in range(7_100, 5_006_900, 997)]
     assert times == sorted(times)
+
+
+def test_the_example_adds_less_than_twenty_lines_to_the_plain_loop(stored, tmp_path) -> None:
+    example = loaded()
+    plain, auto = (
+        len(inspect.getsource(function).splitlines()) for function in (example.plain_loop, example.auto_loop)
+    )
+    assert auto - plain <= 20
+    example.auto_loop("eager", "auto-01", tmp_path / "capture")
+    with stored() as store:
+        assert status(store) == "valid"
+        assert rows(store, "SELECT peak_live_bytes > 0 FROM live_bytes_peak WHERE device IS NULL") == [(True,)]
+        assert rows(store, "SELECT count(*) > 50 FROM activation_hotspots") == [(True,)]
