@@ -10,7 +10,7 @@ STORE ?= store
 ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
 
-.PHONY: help run test test-slow check docs coverage captures bench bench-recorder gpu-check fuzz clean
+.PHONY: help run test test-slow check docs coverage captures bench bench-recorder bench-compare gpu-check fuzz clean
 
 help: ## print these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -58,6 +58,10 @@ bench: $(VENV)/.installed-test ## measure against peers and floors, as ratios
 bench-recorder: $(VENV)/.installed-test ## what recording costs, by hand and automatically
 	$(BIN)/python benchmarks/recorder.py
 	$(BIN)/python benchmarks/torch_record.py
+
+bench-compare: $(VENV)/.installed-test ## how often a verdict is wrong, and what many questions cost
+	$(INSTALL) -e '.[bench]'
+	$(BIN)/python benchmarks/compare.py
 
 gpu-check: $(VENV)/.installed-test ## check the recorder on a GPU (needs PyTorch with CUDA, and the extra nvml)
 	$(BIN)/python benchmarks/gpu_check.py

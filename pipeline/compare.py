@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,15 @@ from ..recorder.errors import InputRefused, UsageError
 from .bootstrap import Interval, paired_interval, unpaired_interval
 from .bundle import Receipt, second_pass, verify_bundle
 from .campaign import insert_rows
+from .capture_order import capture_order, ordered_runs
+from .judgement import EVERY_CHANGE, Rules, Samples, judged, undecided
 from .loose import bundle_connection
 from .read_bundle import load_bundle
 
 COMPARISON_SCHEMA = "planewise/comparison/1"
 METRIC = "outer_wall_time_ns"
+COMPARISON_ID = "comparison"
+"""Name of the one comparison of :func:`cohort_connection`."""
 
 _COHORTS = ("baseline", "candidate")
 _CONSUMED = tuple(f"planes/{name}.parquet" for name in ("runs", "spans", "tensor_stats"))
@@ -25,7 +30,8 @@ _MATCHED = (
     *("label", "rms_a", "rms_b", "rms_ratio", "abs_max_ratio", "non_finite_a", "non_finite_b"),
     *("samples_a", "samples_b", "runs_a", "runs_b"),
 )
-_VIEWS = tuple(f"comparison_{part}" for part in ("summary", "statistics", "reasons", "pairs", "tensor_stats"))
+_PARTS = ("summary", "statistics", "reasons", "pairs", "tensor_stats", "samples")
+_VIEWS = tuple(f"comparison_{part}" for part in _PARTS)
 _SUMMARY = (
     *("comparable", "paired", "baseline_implementation_id", "candidate_implementation_id", "identity"),
     *("median_delta_ns", "median_delta_percent"),
@@ -51,6 +57,7 @@ def compare_bundles(
     candidate: Sequence[str | Path],
     *,
     verify: Callable[[Path], Receipt] = verify_bundle,
+    rules: Rules = EVERY_CHANGE,
 ) -> dict[str, Any]:
     """Compare two cohorts of published bundles; each is verified deeply before it is read and again after.
 
@@ -61,20 +68,37 @@ def compare_bundles(
     InputRefused
         A bundle cannot be read as one run, or two different bundles hold one run id.
     """
+    with cohort_connection(baseline, candidate, only=_VIEWS, consumed=_CONSUMED, verify=verify) as con:
+        return compare_cohorts(con, COMPARISON_ID, rules)
+
+
+@contextmanager
+def cohort_connection(
+    baseline: Sequence[str | Path],
+    candidate: Sequence[str | Path],
+    *,
+    only: Collection[str],
+    consumed: Collection[str],
+    verify: Callable[[Path], Receipt] = verify_bundle,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection with the views ``only`` over two cohorts of bundles, named ``COMPARISON_ID`` in it.
+
+    Every bundle is verified deeply before it is read; the files ``consumed`` are verified again when the block ends, so
+    that nothing that was computed in it outlives a bundle that changed meanwhile. Raises as :func:`compare_bundles`.
+    """
     receipts: dict[Path, Receipt] = {}
     for path in [Path(path).resolve() for path in (*baseline, *candidate)]:
         if path not in receipts:
             receipts[path] = load_bundle(path, verify).receipt
-    con = bundle_connection(_one_per_run(receipts), only=_VIEWS)
+    con = bundle_connection(_one_per_run(receipts), only=only)
     try:
         cohorts = [[_member(receipts[Path(path).resolve()]) for path in paths] for paths in (baseline, candidate)]
-        load_cohorts(con, "comparison", baseline=cohorts[0], candidate=cohorts[1])
-        document = compare_cohorts(con, "comparison")
+        load_cohorts(con, COMPARISON_ID, baseline=cohorts[0], candidate=cohorts[1])
+        yield con
     finally:
         con.close()
     for path, receipt in receipts.items():
-        second_pass(path, receipt, [name for name in _CONSUMED if (path / name).exists()])
-    return document
+        second_pass(path, receipt, [name for name in consumed if (path / name).exists()])
 
 
 def load_cohorts(
@@ -112,26 +136,30 @@ def load_cohorts(
     insert_rows(con, "cohort_members", rows)
 
 
-def compare_cohorts(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:
+def compare_cohorts(con: duckdb.DuckDBPyConnection, comparison_id: str, rules: Rules = EVERY_CHANGE) -> dict[str, Any]:
     """The ``planewise/comparison/1`` document of a comparison in ``con`` (protocol 10.5).
 
-    ``confidence_interval`` is None, and the verdict ``ineligible``, exactly when there are ``reasons``; statistics,
-    deltas and tensor statistics are then given all the same, and prove nothing. Raises :class:`UsageError` when
-    ``con`` holds no comparison of that name.
+    ``confidence_interval`` is the protocol's; it is None, and the verdict ``ineligible``, exactly when there are
+    ``reasons``; statistics, deltas and tensor statistics are then given all the same, and prove nothing. Behind the
+    protocol's members stand ours: the calibrated ``interval`` that decides, and what :mod:`.judgement` says. Raises
+    :class:`UsageError` when ``con`` holds no comparison of that name.
     """
     summaries = _records(con, f"SELECT {', '.join(_SUMMARY)} FROM comparison_summary", comparison_id)
     if not summaries:
         raise UsageError(f"no comparison named {comparison_id!r}", remedy="load its cohorts first")
     summary = summaries[0]
     statistics = {row.pop("cohort"): row for row in _records(con, _STATISTICS, comparison_id)}
-    interval = _interval(con, comparison_id, summary, statistics)
+    samples = _samples(con, comparison_id, summary, statistics)
+    interval = _interval(samples) if summary["comparable"] else None
+    order = capture_order(ordered_runs(_records(con, _ORDER, comparison_id, "cohort, position")))
+    ours = undecided(rules) if interval is None else judged(samples, interval, order, rules)
     return {
         "schema": COMPARISON_SCHEMA,
         "metric": METRIC,
         "inputs": _inputs(con, comparison_id),
         "comparable": summary["comparable"],
         "paired": summary["paired"],
-        "verdict": verdict(interval),
+        "verdict": ours.pop("verdict"),
         "reasons": _records(con, "SELECT code, message FROM comparison_reasons", comparison_id, "reason_order"),
         "baseline_implementation_id": summary["baseline_implementation_id"],
         "candidate_implementation_id": summary["candidate_implementation_id"],
@@ -142,16 +170,8 @@ def compare_cohorts(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[
         "median_delta_percent": summary["median_delta_percent"],
         "confidence_interval": interval and interval.to_json(),
         "tensor_stats": _tensor_stats(con, comparison_id),
+        **ours,
     }
-
-
-def verdict(interval: Interval | None) -> str:
-    """What an interval proves: ``candidate_faster``, ``candidate_slower``, ``inconclusive``; ``ineligible`` without."""
-    if interval is None:
-        return "ineligible"
-    if interval.upper_delta_ns < 0:
-        return "candidate_faster"
-    return "candidate_slower" if interval.lower_delta_ns > 0 else "inconclusive"
 
 
 _STATISTICS = "SELECT cohort, samples_ns, median_ns, p95_ns, mad_ns FROM comparison_statistics"
@@ -165,15 +185,27 @@ def _records(
     return [dict(zip(names, row, strict=True)) for row in con.fetchall()]
 
 
-def _interval(
+_ORDER = """
+    SELECT cohort, run_id, outer_wall_time_ns AS value, timestamp
+    FROM comparison_samples LEFT JOIN runs USING (run_id)
+"""
+
+
+def _samples(
     con: duckdb.DuckDBPyConnection, comparison_id: str, summary: dict[str, Any], statistics: dict[str, Any]
-) -> Interval | None:
-    if not summary["comparable"]:
-        return None
-    if summary["paired"]:
-        pairs = _records(con, "SELECT delta_ns FROM comparison_pairs", comparison_id, "pair_id")
-        return paired_interval([pair["delta_ns"] for pair in pairs])
-    return unpaired_interval(statistics["baseline"]["samples_ns"], statistics["candidate"]["samples_ns"])
+) -> Samples:
+    found = [statistics[cohort]["samples_ns"] for cohort in _COHORTS]
+    if not summary["paired"]:
+        return Samples(found[0], found[1])
+    pairs = _records(con, "SELECT delta_ns FROM comparison_pairs", comparison_id, "pair_id")
+    return Samples(found[0], found[1], [pair["delta_ns"] for pair in pairs])
+
+
+def _interval(samples: Samples) -> Interval:
+    """The protocol's own interval (10.4)."""
+    if samples.deltas is not None:
+        return paired_interval([int(delta) for delta in samples.deltas])
+    return unpaired_interval([int(ns) for ns in samples.baseline], [int(ns) for ns in samples.candidate])
 
 
 def _inputs(con: duckdb.DuckDBPyConnection, comparison_id: str) -> dict[str, Any]:

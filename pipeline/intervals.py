@@ -70,6 +70,45 @@ def paired_shift(deltas: Sequence[float]) -> Shift | None:
     return _cut_out((values[rows] + values[columns]) / 2, cut, coverage)
 
 
+def unpaired_p(baseline: Sequence[float], candidate: Sequence[float]) -> float:
+    """The exact two-sided p of no shift between two cohorts: 1 - level of the widest interval that leaves 0 out.
+
+    1 without runs. Conservative at ties, as the interval is.
+    """
+    first, second = np.asarray(baseline), np.asarray(candidate)
+    if not len(first) or not len(second):
+        return 1.0
+    differences = np.subtract.outer(second, first).ravel()
+    if max(len(first), len(second)) > EXACT_RUNS:
+        mean = len(first) * len(second) / 2
+        deviation = math.sqrt(len(first) * len(second) * (len(first) + len(second) + 1) / 12)
+        return _normal_p(differences, mean, deviation)
+    return _exact_p(differences, _mann_whitney_counts(len(first), len(second)))
+
+
+def paired_p(deltas: Sequence[float]) -> float:
+    """As :func:`unpaired_p`, for per-pair differences."""
+    values = np.asarray(deltas)
+    if not len(values):
+        return 1.0
+    rows, columns = np.triu_indices(len(values))
+    averages = (values[rows] + values[columns]) / 2
+    if len(values) > EXACT_RUNS:
+        size = len(values)
+        return _normal_p(averages, size * (size + 1) / 4, math.sqrt(size * (size + 1) * (2 * size + 1) / 24))
+    return _exact_p(averages, _signed_rank_counts(len(values)))
+
+
+def _exact_p(differences: Any, counts: tuple[int, ...]) -> float:
+    against = min(int((differences >= 0).sum()), int((differences <= 0).sum()))
+    return min(1.0, 2 * sum(counts[: against + 1]) / sum(counts))
+
+
+def _normal_p(differences: Any, mean: float, deviation: float) -> float:
+    against = min(int((differences >= 0).sum()), int((differences <= 0).sum()))
+    return min(1.0, 2 * NormalDist(mean, deviation).cdf(against + 0.5))
+
+
 def unpaired_cut(baseline_runs: int, candidate_runs: int) -> tuple[int, float]:
     """How many of the ordered differences lie outside the interval on each side, and its exact coverage; -1 when none
     can be left out without falling below ``LEVEL``."""

@@ -17,7 +17,9 @@ from .catalog import build_catalog
 from .compare import CohortMember, compare_cohorts, load_cohorts
 from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
+from .judgement import EVERY_CHANGE, Rules
 from .loose import bundle_connection
+from .nights import Change, record_night
 from .output import to_json
 from .progress import Progress
 from .publish import Publication, publish
@@ -65,9 +67,13 @@ class NightlyReport:
     example: Path | None
     schema: str
     """Schema of the campaign's manifest; only our own can declare comparisons and run ids."""
+    changes: list[Change]
+    """Comparisons that are slower, or were the night before."""
 
 
-def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage: Stage) -> NightlyReport:
+def run_nightly(
+    store: Store, campaign: Campaign, sources: Sequence[Path], stage: Stage, rules: Rules = EVERY_CHANGE
+) -> NightlyReport:
     """Run all stages over ``sources``, then aggregate ``campaign`` and write its documents into the store.
 
     ``stage`` gives a progress callback for a named stage. Inputs that are refused are part of the report; they stop
@@ -79,16 +85,19 @@ def run_nightly(store: Store, campaign: Campaign, sources: Sequence[Path], stage
     checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)
-    comparisons, hottest, shown = _aggregate(campaign, checks, tables)
+    comparisons, hottest, shown = _aggregate(campaign, checks, tables, rules)
     _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
+    changed = record_night(store, campaign.campaign_id, comparisons)
     build_catalog(store.path)
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
-    return NightlyReport(ingested, qualified, published, status, comparisons, hottest, folder, example, campaign.schema)
+    return NightlyReport(
+        ingested, qualified, published, status, comparisons, hottest, folder, example, campaign.schema, changed
+    )
 
 
 def _aggregate(
-    campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any]
+    campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any], rules: Rules
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None]:
     """Comparisons, hottest activations and a run worth a look, over the campaign's verified bundles.
 
@@ -98,7 +107,7 @@ def _aggregate(
     folders = [check.path.resolve() for check in checks if check.receipt and check.path]
     with bundle_connection(folders) as con:
         lock_down(con, folders)
-        comparisons = [_compare(con, planned, receipts) for planned in campaign.comparisons]
+        comparisons = [_compare(con, planned, receipts, rules) for planned in campaign.comparisons]
         for name in ("comparisons", "cohort_members"):
             rows = con.sql(f'FROM "{name}" ORDER BY ALL').to_arrow_table()
             tables[name] = rows.cast(TABLES[name].schema)
@@ -110,14 +119,14 @@ def _aggregate(
 
 
 def _compare(
-    con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt]
+    con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt], rules: Rules
 ) -> dict[str, Any]:
     """One comparison; failed and interrupted runs have no sample and take no part, invalid ones make it ineligible."""
     chosen = [members_where(con, where) for where in (planned.baseline, planned.candidate)]
     baseline, candidate = ([_member(receipts[run_id]) for run_id in members.complete] for members in chosen)
     load_cohorts(con, planned.name, baseline=baseline, candidate=candidate)
     left_out = dict(zip(("baseline", "candidate"), (list(members.left_out) for members in chosen), strict=True))
-    return {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name)}
+    return {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name, rules)}
 
 
 def _member(receipt: Receipt) -> CohortMember:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ..recorder.columns import FLOAT
 from ..recorder.planes import BOOL, INT, STRING, Column, Plane
 
 
@@ -69,6 +70,24 @@ _DECLARED = (
             _col("run_id", STRING, "Run id of the bundle; NULL when it could not be read.", null=True),
             _col("manifest_sha256", STRING, "Digest of the manifest; NULL when verification failed.", null=True),
             _col("message", STRING, "Why deep verification or reading failed; NULL when it held.", null=True),
+        ),
+    ),
+    Plane(
+        "comparison_nights",
+        "What one night found of one comparison of a campaign; nights count only when their runs differ.",
+        (
+            _col("campaign_id", STRING, "The campaign."),
+            _col("comparison_id", STRING, "Name of the comparison."),
+            _col("night", INT, "Number of the night, from 1."),
+            _col("recorded_at", STRING, "When it was recorded, in UTC."),
+            _col("runs_sha256", STRING, "Digest over the runs of both cohorts and the rule of the verdict."),
+            _col("verdict", STRING, "Verdict of the night."),
+            _col("baseline_implementation_id", STRING, "Implementation of the baseline; NULL: not one.", null=True),
+            _col("candidate_implementation_id", STRING, "Implementation of the candidate; NULL: not one.", null=True),
+            _col("baseline_median_ns", FLOAT, "Median of the baseline; NULL without runs.", null=True, unit="ns"),
+            _col("candidate_median_ns", FLOAT, "Median of the candidate; NULL without runs.", null=True, unit="ns"),
+            _col("lower_delta_ns", FLOAT, "Lower bound of the interval; NULL: none.", null=True, unit="ns"),
+            _col("upper_delta_ns", FLOAT, "Upper bound of the interval; NULL: none.", null=True, unit="ns"),
         ),
     ),
     Plane(

@@ -10,10 +10,18 @@ import click
 from ...recorder.errors import CheckFailed, UsageError
 from ..bundle import refuse_output_inside_bundle
 from ..compare import compare_bundles
+from ..judgement import SLOWER, Rules
+from ..metrics import METRICS, compare_metric_bundles
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..store import Store
+from ..summary import append_summary
 from ..untrusted import lock_down, members_where
-from .options import StorePath, format_option, note, output_option
+from .options import Share, StorePath, format_option, note, output_option
+
+FAMILY_COLUMNS = (
+    *("label", "verdict", "baseline_median", "candidate_median", "shift", "lower", "upper", "p", "p_holm", "p_bh"),
+    *("baseline_runs", "candidate_runs"),
+)
 
 
 @click.command()
@@ -34,7 +42,25 @@ from .options import StorePath, format_option, note, output_option
     envvar="PLANEWISE_STORE",
     help="Store of the predicates; only its published, complete captures take part.",
 )
+@click.option(
+    "--min-effect",
+    type=Share(),
+    help="Smallest change that matters, e.g. 1%; an interval wholly inside it is no_relevant_change.",
+)
+@click.option(
+    "--metric",
+    type=click.Choice(sorted(METRICS)),
+    help="Compare this number instead: one question per label, p values adjusted for how many there are.",
+)
+@click.option("--label-prefix", default="", help="Only labels of --metric that begin so.")
+@click.option("--protocol-verdict", is_flag=True, help="Let the protocol's bootstrap interval decide.")
 @click.option("--require-eligible", is_flag=True, help="Exit with 1 when the runs do not qualify for a comparison.")
+@click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 1 on this verdict.")
+@click.option(
+    "--summary-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append a summary in GitHub-flavoured Markdown to this file, e.g. $GITHUB_STEP_SUMMARY.",
+)
 @format_option()
 @output_option
 def compare(
@@ -43,20 +69,29 @@ def compare(
     baseline_where: str | None,
     candidate_where: str | None,
     store_path: Path | None,
+    min_effect: float | None,
+    metric: str | None,
+    label_prefix: str,
+    protocol_verdict: bool,
     require_eligible: bool,
+    fail_on: str | None,
+    summary_file: Path | None,
     output_format: OutputFormat,
     output: Path | None,
 ) -> int:
     """Is the candidate faster than the baseline? Outer wall time of two cohorts of verified bundles.
 
     The verdict is ineligible unless every rule holds: five runs a cohort, valid and complete captures, one identity,
-    production-equivalent scope, synchronised devices. Each rule that does not hold is listed by its code.
+    production-equivalent scope, synchronised devices. Each rule that does not hold is listed by its code. The interval
+    is exact by ranks; an open verdict says how many runs a cohort would settle it, and findings say what the order of
+    the captures speaks against it.
 
     \b
     Examples:
       planewise compare --baseline a/1 --baseline a/2 ... --candidate b/1 ...
       planewise compare --store S --baseline-where "comparison_identity.implementation_id = 'git:1'" \\
           --candidate-where "comparison_identity.implementation_id = 'git:2'"
+      planewise compare ... --metric host_self_time --label-prefix train/
     """
     cohorts = [
         _cohort("baseline", baseline, baseline_where, store_path),
@@ -65,17 +100,46 @@ def compare(
     if output is not None:
         for bundle in (*cohorts[0], *cohorts[1]):
             refuse_output_inside_bundle(output, bundle)
-    document = compare_bundles(*cohorts)
+    if metric is not None:
+        return _family(
+            compare_metric_bundles(cohorts[0], cohorts[1], metric, label_prefix),
+            require_eligible,
+            output_format,
+            output,
+        )
+    document = compare_bundles(*cohorts, rules=Rules(min_effect, protocol_verdict))
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
     else:
         write_rows(Rows(("name", "value"), _lines(document)), output_format)
     codes = sorted({reason["code"] for reason in document["reasons"]})
     note(f"verdict: {document['verdict']}" + (f" ({', '.join(codes)})" if codes else ""))
+    for finding in document["findings"]:
+        note(f"{finding['code']}: {finding['message']}")
+    if summary_file is not None:
+        append_summary(summary_file, "Comparison", [document])
+    if fail_on == "slower" and document["verdict"] == SLOWER:
+        raise CheckFailed("the candidate is slower", remedy="the interval says by how much")
     if require_eligible and document["verdict"] == "ineligible":
         raise CheckFailed(
             f"the comparison is not eligible: {', '.join(codes)}", remedy="the reasons say what to record"
         )
+    return 0
+
+
+def _family(document: dict[str, Any], require_eligible: bool, output_format: OutputFormat, output: Path | None) -> int:
+    """Write a comparison of many labels."""
+    if output is not None or output_format is OutputFormat.JSON:
+        write_document(document, output)
+    else:
+        write_rows(Rows.of(document["rows"], FAMILY_COLUMNS), output_format)
+    reasons = sorted({reason["code"] for reason in document["reasons"]})
+    changed = sum(row["verdict"] in ("candidate_lower", "candidate_higher") for row in document["rows"])
+    note(f"{document['questions']} labels, {changed} changed")
+    if reasons:
+        note(f"not eligible: {', '.join(reasons)}")
+    if require_eligible and reasons:
+        raise CheckFailed(f"the comparison is not eligible: {', '.join(reasons)}", remedy="the reasons say why")
     return 0
 
 
@@ -119,9 +183,10 @@ def _lines(document: dict[str, Any]) -> list[tuple[str, Any]]:
         lines += [
             (f"{cohort} {name}", document[cohort][name]) for name in ("median_ns", "p95_ns", "mad_ns", "samples_ns")
         ]
-    interval = document["confidence_interval"]
-    lines.append(
-        ("95% interval of the difference", interval and [interval["lower_delta_ns"], interval["upper_delta_ns"]])
-    )
+    for title, name in (("95% interval of the difference", "interval"), ("protocol's interval", "confidence_interval")):
+        interval = document[name]
+        lines.append((title, interval and [interval["lower_delta_ns"], interval["upper_delta_ns"]]))
+    lines += [(name, document[name]) for name in ("verdict_by_protocol", "runs_needed", "design")]
+    lines += [(f"finding {finding['code']}", finding["message"]) for finding in document["findings"]]
     lines += [(f"reason {reason['code']}", reason["message"]) for reason in document["reasons"]]
     return lines

@@ -10,13 +10,17 @@ from typing import Any
 
 import click
 
+from ...recorder.errors import CheckFailed
 from ..campaign import load_campaign
 from ..campaign_manifest import OWN_SCHEMA
+from ..judgement import INELIGIBLE, Rules
 from ..nightly import NightlyReport, run_nightly
+from ..nights import Change
 from ..output import printable
 from ..progress import Progress
 from ..store import Store
-from .options import progress_bar, store_option, stray_text
+from ..summary import append_summary
+from .options import Share, progress_bar, store_option, stray_text
 
 
 @click.command()
@@ -29,10 +33,34 @@ from .options import progress_bar, store_option, stray_text
     type=click.Path(path_type=Path, dir_okay=False),
     help="Campaign manifest: what was planned, and which cohorts to compare.",
 )
-def nightly(sources: tuple[Path, ...], store_path: Path, campaign_path: Path) -> int:
+@click.option("--min-effect", type=Share(), help="Smallest change that matters in the comparisons, e.g. 1%.")
+@click.option("--protocol-verdict", is_flag=True, help="Let the protocol's bootstrap interval decide.")
+@click.option("--require-eligible", is_flag=True, help="Exit with 1 when a comparison's runs do not qualify.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["slower", "regression"]),
+    help="Exit with 1 when a candidate is slower; with regression, only when it was not the night before.",
+)
+@click.option(
+    "--summary-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Append the comparisons in GitHub-flavoured Markdown to this file, e.g. $GITHUB_STEP_SUMMARY.",
+)
+def nightly(
+    sources: tuple[Path, ...],
+    store_path: Path,
+    campaign_path: Path,
+    min_effect: float | None,
+    protocol_verdict: bool,
+    require_eligible: bool,
+    fail_on: str | None,
+    summary_file: Path | None,
+) -> int:
     """Ingest, qualify and publish SOURCEs, then report the campaign: status, comparisons, hottest activations.
 
-    Running it again publishes nothing anew and says so. A refused source stops nothing; the exit code is then 3.
+    Running it again publishes nothing anew and says so. A refused source stops nothing; the exit code is then 3. What
+    is slower than the night before, still slower, or fixed, is named and kept (the view regressions); a night counts
+    when its runs are other ones.
 
     \b
     Example: planewise nightly --store /data/store --campaign campaign.json captures/
@@ -44,11 +72,30 @@ def nightly(sources: tuple[Path, ...], store_path: Path, campaign_path: Path) ->
         def stage(title: str) -> Progress:
             return stack.enter_context(progress_bar(title))
 
-        report = run_nightly(store, campaign, list(sources), stage)
+        report = run_nightly(store, campaign, list(sources), stage, Rules(min_effect, protocol_verdict))
     for line in summary(report, store):
         click.echo(line)
+    if summary_file is not None:
+        append_summary(summary_file, campaign.campaign_id, report.comparisons, map(_changed, report.changes))
+    _check(report, require_eligible=require_eligible, fail_on=fail_on)
     stages = (report.ingested, report.qualified, report.published)
     return 3 if any(result.status == "refused" for stage in stages for result in stage) else 0
+
+
+def _check(report: NightlyReport, *, require_eligible: bool, fail_on: str | None) -> None:
+    """Raise :class:`CheckFailed` for what the caller asked to be failed on."""
+    ineligible = [document["name"] for document in report.comparisons if document["verdict"] == INELIGIBLE]
+    if require_eligible and ineligible:
+        raise CheckFailed(f"not eligible: {', '.join(ineligible)}", remedy="the reasons say what to record")
+    states = {"slower": ("new", "still_there"), "regression": ("new",)}.get(fail_on or "", ())
+    slower = [change.name for change in report.changes if change.state in states]
+    if slower:
+        raise CheckFailed(f"slower: {', '.join(slower)}", remedy="the intervals say by how much")
+
+
+def _changed(change: Change) -> str:
+    words = {"new": "slower since tonight", "still_there": "still slower", "fixed": "no longer slower"}
+    return f"{printable(change.name)}: {words[change.state]}"
 
 
 def summary(report: NightlyReport, store: Store) -> Iterator[str]:
@@ -71,6 +118,8 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
         yield _no_comparisons(report)
     for comparison in report.comparisons:
         yield from _comparison(comparison)
+    for change in report.changes:
+        yield f"  {_changed(change)}"
     yield "hottest activations by observed host time a run (median over valid runs; other metrics rank by themselves):"
     if not report.hottest:
         yield "  none: no valid run recorded an activation"
@@ -123,7 +172,7 @@ def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
     left_out = sum(len(runs) for runs in comparison["left_out"].values())
     if left_out:
         head = f"{head} ({left_out} failed or interrupted runs left out)"
-    interval = comparison["confidence_interval"]
+    interval = comparison["interval"] or comparison["confidence_interval"]
     if interval is None:
         codes = sorted({reason["code"] for reason in comparison["reasons"]})
         yield f"{head} ({', '.join(codes)})"
@@ -136,6 +185,10 @@ def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
         f"[{_ms(interval['lower_delta_ns'])}, {_ms(interval['upper_delta_ns'])}] ms, "
         f"{len(comparison['baseline']['samples_ns'])} and {len(comparison['candidate']['samples_ns'])} runs"
     )
+    if comparison["runs_needed"]:
+        yield f"  {comparison['runs_needed']} runs a cohort would settle it"
+    for finding in comparison["findings"]:
+        yield f"  {finding['code']}: {printable(finding['message'])}"
 
 
 def _next_commands(report: NightlyReport, store: Store) -> list[str]:

@@ -35,6 +35,25 @@ class StorePath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Share(click.ParamType[float]):
+    """A share of a whole: ``1%`` or ``0.01``."""
+
+    name = "share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The share as a number; fails for what is none, or lies outside of 0 to 1."""
+        if isinstance(value, float):
+            return value
+        text = str(value).strip()
+        try:
+            found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            found = -1.0
+        if not 0 < found < 1:
+            self.fail(f"found {value!r}, expected a share such as 1% or 0.01", param, ctx)
+        return found
+
+
 def store_option(function: Decorated) -> Decorated:
     """``--store``: the store's folder, also from PLANEWISE_STORE."""
     return click.option(

@@ -27,6 +27,7 @@ def test_the_document_has_the_keys_of_the_protocol_in_order(tiny: TinyStore) -> 
         *("schema", "metric", "inputs", "comparable", "paired", "verdict", "reasons", "baseline_implementation_id"),
         *("candidate_implementation_id", "identity", "baseline", "candidate", "median_delta_ns"),
         *("median_delta_percent", "confidence_interval", "tensor_stats"),
+        *("interval", "verdict_rule", "verdict_by_protocol", "min_effect_percent", "runs_needed", "design", "findings"),
     ]
     assert document["schema"] == "planewise/comparison/1"
     assert document["metric"] == "outer_wall_time_ns"
