@@ -20,7 +20,7 @@ import pytest
 from planewise.pipeline.cli import cli, run
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md")
+PAGES = ("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md")
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
 INLINE = re.compile(r"`(planewise [^`\n]+)`")
@@ -63,11 +63,18 @@ def run_command(line: str, where: str) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", pytest.param("docs/guide.md", marks=pytest.mark.slow), "docs/traces.md", "docs/record-torch.md"],
+    [
+        "README.md",
+        pytest.param("docs/guide.md", marks=pytest.mark.slow),
+        "docs/traces.md",
+        "docs/record-torch.md",
+        "docs/compare.md",
+    ],
 )
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "import torch" in (ROOT / page).read_text(encoding="utf-8"):
         pytest.importorskip("torch", reason="the torch extra is not installed")
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "sample"}
     for language, line, code in blocks(page):
