@@ -35,6 +35,7 @@ class SpanCalls(RecordSink):
         self._innermost: Innermost = ContextVar("planewise_innermost_span", default=None)
         self._open_spans: dict[str, SpanGuard] = {}
         self._observed: list[tuple[Any, ...]] | None = None
+        self._was_observed = False
 
     def _require_open(self) -> None:
         raise NotImplementedError
@@ -147,9 +148,18 @@ class SpanCalls(RecordSink):
     def observe_spans(self) -> list[tuple[Any, ...]]:
         """From now until :meth:`ignore_spans`, every row of a started span, and (id, duration) of every ended one.
 
-        Spans that are open already come first. For automatic capture, which puts what it saw under these spans.
+        Spans that are open already come first. For automatic capture, which puts what it saw under these spans, once a
+        session: :class:`ContractError` the second time.
         """
         with self._writer.lock:
+            if self._was_observed:
+                raise ContractError(
+                    "this session holds an automatic capture already",
+                    position="record_torch",
+                    code="captured_before",
+                    remedy="open a session for each; what was live before would be counted twice",
+                )
+            self._was_observed = True
             self._observed = [
                 (None, guard.id, None, guard.name, guard.start_ns, None, None, None, guard._thread)
                 for guard in self._open_spans.values()

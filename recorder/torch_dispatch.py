@@ -38,13 +38,13 @@ def dispatch_capture(
     any step, gradient in backward, optimizer in the optimizer's. Autograd runs backward on other threads for other
     devices, which a dispatch mode follows. The scope of such a run is profiled work.
     """
+    observed = session.observe_spans()
     storages = StorageTracker(session)
     roles = Roles(model, optimizer)
     for parameter in roles.parameters():
         storages.record(session.root_id, parameter)
     for state in roles.optimizer_state():
         storages.record(session.root_id, state, step=ExecutionStep.OPTIMIZER)
-    observed = session.observe_spans()
     try:
         with RecordOps(session, storages, observed):
             yield

@@ -59,8 +59,9 @@ def record_torch(
     Open it around the measured region. ``model`` and ``optimizer`` say which storages are parameters, gradients and
     optimizer state; without them no storage is. The rows are written when the block ends, also when it ends with an
     exception, which passes on. A fault of the profiler or of the disk never reaches the program unless the session is
-    strict: the session is marked faulty, and ``finish`` raises. Nesting two of them is refused, as is a depth that is
-    not known (:class:`ContractError`).
+    strict: the session is marked faulty, and ``finish`` raises. A second one in a session is refused, as is a running
+    profiler and a depth that is not known (:class:`ContractError`). The profiler sees the thread that opens the block
+    and those of autograd; operations of other threads of the program are not recorded.
     """
     if depth not in ("profiler", "dispatch"):
         raise ContractError(
@@ -105,9 +106,9 @@ class _Capture:
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         self._profiler: Any = torch.profiler.profile(activities=activities, record_shapes=True, profile_memory=True)
+        self._observed = self._session.observe_spans()
         self._entered_ns = self._session.elapsed_ns()
         self._known = KnownStorages(self._roles, lambda: self._session.current_span_id)
-        self._observed = self._session.observe_spans()
         self._profiler.__enter__()  # type: ignore[no-untyped-call]
         self._first = mark()
 

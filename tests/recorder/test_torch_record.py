@@ -278,6 +278,18 @@ def test_a_profiler_that_runs_already_is_refused(session) -> None:
         pass
 
 
+@pytest.mark.parametrize("depth", ["profiler", "dispatch"])
+def test_a_second_capture_in_a_session_is_refused(session, stored, depth: str) -> None:
+    with session, session.begin_measurement("region"):
+        with record_torch(session, depth=depth):
+            torch.ones(4)
+        with pytest.raises(pw.ContractError, match="automatic capture already"), record_torch(session, depth=depth):
+            pass
+    assert not torch._C._autograd._profiler_enabled()
+    with stored() as store:
+        assert status(store) == "valid"
+
+
 def test_an_unknown_depth_is_refused(session) -> None:
     with session, pytest.raises(pw.ContractError, match="found depth 'deep'"), record_torch(session, depth="deep"):
         pass
