@@ -23,12 +23,14 @@ from .nsys_sqlite import NsysSqliteReader
 from .recognise import refusal
 from .rocprof import RocprofReader
 from .source import source_digest
+from .stormlog import StormlogReader
 
 __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 
 _KNOWN: tuple[Reader, ...] = (
     CaptureReader(),
     CandleTraceReader(),
+    StormlogReader(),
     RocprofReader(),
     AscendCsvReader(),
     AscendTraceReader(),

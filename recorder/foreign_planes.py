@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .columns import BOOL, FLOAT, INT, STRING, UNSIGNED, col, ns, plane, size
+from .columns import BOOL, FLOAT, INT, INTS, STRING, UNSIGNED, col, ns, plane, size
 
 _DEVICE = "Device label, e.g. cuda:0."
 _ADDRESS = "Address; NULL in dialects that leave it out."
@@ -94,6 +94,32 @@ FOREIGN_PLANES = (
         col("action", STRING, "preexisting, create, increment_version or destroy."),
         size("bytes", "Change of the live bytes of the category: negative for what is destroyed or leaves it."),
         col("category", STRING, "Category the profiler gives, e.g. parameter; NULL when unknown.", null=True),
+    ),
+    plane(
+        "activities",
+        "One reference to an activity of a device or a runtime, as an inference engine or its tracer recorded it.",
+        col("event_id", STRING, "Identity of the record."),
+        col("activity_id", STRING, "The activity, as producer/id."),
+        col("kind", STRING, "What it is, e.g. gpu_kernel or cudaLaunchKernel."),
+        col("domain", STRING, "gpu, runtime, cpu or unknown."),
+        col("iteration_id", STRING, "Iteration its producer linked it to, as producer/id; NULL: none.", null=True),
+        col("scope", STRING, "Scope of its correlation ids, as producer/id; NULL: none, they mean nothing.", null=True),
+        col("runtime_correlation_id", STRING, "Id of the runtime call; NULL when not recorded.", null=True),
+        col("cuda_correlation_id", STRING, "Id of CUPTI; NULL when not recorded.", null=True),
+        col("session_id", STRING, "Session that recorded it."),
+        col("host", STRING, "Host; NULL when not recorded.", null=True),
+        col("process_id", INT, "Process; NULL when not recorded.", null=True),
+        col("device", STRING, "UUID of the device; NULL when not recorded: it is not measured then.", null=True),
+        col("clock_id", STRING, "Clock of its times."),
+        col("clock_kind", STRING, "monotonic, wall or device; times of a wall clock are no measure."),
+        col("stream_id", STRING, "Stream; NULL when not recorded.", null=True),
+        col("graph_id", STRING, "Device graph; NULL when none.", null=True),
+        col("attachment_id", STRING, "Attached trace it came from; NULL when none.", null=True),
+        ns("start_ns", "Start on clock_id; NULL when not recorded.", null=True),
+        ns("duration_ns", "To its end; NULL when not recorded.", null=True),
+        col("interval_offsets", INTS, "Starts of its busy intervals after start_ns; NULL: busy throughout.", null=True),
+        col("interval_durations", INTS, "Durations of these intervals; NULL likewise.", null=True),
+        col("unresolved_reason", STRING, "Why its producer did not link it; NULL when it does not say.", null=True),
     ),
     plane(
         "execution_nodes",

@@ -38,6 +38,8 @@ WITH written AS (
     UNION ALL
     SELECT run_id, 'report_rows' AS plane, count(*) AS rows FROM report_rows GROUP BY run_id
     UNION ALL
+    SELECT run_id, 'activities' AS plane, count(*) AS rows FROM activities GROUP BY run_id
+    UNION ALL
     SELECT run_id, 'execution_nodes' AS plane, count(*) AS rows FROM execution_nodes GROUP BY run_id
     UNION ALL
     SELECT run_id, 'range_projections' AS plane, count(*) AS rows FROM range_projections GROUP BY run_id
