@@ -119,6 +119,20 @@ class Trainer:
         self.optimizer.step()
         return loss.item()
 
+    def phased_step(self, session: TraceSession, slow: str | None) -> None:
+        """The same step with a span for each of its parts; ``slow`` names a part that does needless work."""
+        with session.begin_measurement(REGION):
+            with session.begin_step_span(FORWARD, ExecutionStep.FORWARD):
+                self.optimizer.zero_grad()
+                loss = functional.mse_loss(self.model(self.inputs), self.targets)
+                _waste(slow == "forward")
+            with session.begin_step_span(BACKWARD, ExecutionStep.BACKWARD):
+                loss.backward()
+                _waste(slow == "backward")
+            with session.begin_step_span(OPTIMIZER, ExecutionStep.OPTIMIZER):
+                self.optimizer.step()
+                _waste(slow == "optimizer")
+
     def gradient_plan(self) -> GradientCapturePlan:
         """Every parameter, in two families."""
         return GradientCapturePlan.from_named_parameters(
@@ -161,6 +175,14 @@ class Trainer:
                 record_tensor_stats(session, span_id, f"gradient/{name}", parameter.grad)
 
 
+def _waste(wanted: bool) -> None:
+    """A slowdown that nobody asked for, as a bad merge brings one."""
+    if wanted:
+        matrix = torch.randn(256, 256)
+        for _ in range(20):
+            matrix = torch.tanh(matrix @ matrix)
+
+
 def timing_contract() -> CaptureContract:
     """Outer wall time of the step as it runs every day."""
     return CaptureContract(measurement_scope=MeasurementScope.PRODUCTION_EQUIVALENT)
@@ -200,7 +222,14 @@ def planned_run(implementation: str, contract: CaptureContract) -> ProfileRun:
 
 
 def capture(
-    implementation: str, run_id: str, folder: Path, *, depth: str = "timing", fail: bool = False, kill: bool = False
+    implementation: str,
+    run_id: str,
+    folder: Path,
+    *,
+    depth: str = "timing",
+    fail: bool = False,
+    kill: bool = False,
+    slow: str | None = None,
 ) -> None:
     """Train up to the selected step and record it into a new folder; other steps write nothing."""
     trainer = Trainer(implementation)
@@ -210,11 +239,13 @@ def capture(
             trainer.step()
             continue
         plan = trainer.gradient_plan()
-        contract = timing_contract() if depth == "timing" else profile_contract(plan)
+        contract = profile_contract(plan) if depth == "profile" else timing_contract()
         with TraceSession.open(folder, planned_run(implementation, contract), run_id=run_id) as session:
             try:
                 if depth == "timing":
                     trainer.timed_step(session)
+                elif depth == "phases":
+                    trainer.phased_step(session, slow)
                 else:
                     trainer.profiled_step(session, plan, _accident(fail=fail, kill=kill))
             except ArithmeticError as fault:
@@ -260,7 +291,8 @@ def main() -> None:
     """Parse the command line and record."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--implementation", choices=("eager", "fused"), default="eager")
-    parser.add_argument("--depth", choices=("timing", "profile"), default="timing", help="what to record")
+    parser.add_argument("--depth", choices=("timing", "phases", "profile"), default="timing", help="what to record")
+    parser.add_argument("--slow", choices=[step.value for step in ExecutionStep], help="part of --depth phases to slow")
     parser.add_argument("--run-id", required=True, help="identity of the capture; -01, -02, ... is added with --repeat")
     parser.add_argument("--output", type=Path, required=True, help="capture folder; with --repeat their common parent")
     parser.add_argument("--repeat", type=int, default=1, help="number of captures, each of a freshly trained model")
@@ -280,7 +312,15 @@ def main() -> None:
             auto_loop(options.implementation, run_id, folder)
             print(folder)
             continue
-        capture(options.implementation, run_id, folder, depth=options.depth, fail=options.fail, kill=options.kill)
+        capture(
+            options.implementation,
+            run_id,
+            folder,
+            depth=options.depth,
+            fail=options.fail,
+            kill=options.kill,
+            slow=options.slow,
+        )
         print(folder)
 
 

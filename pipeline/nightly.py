@@ -19,6 +19,7 @@ from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
 from .judgement import EVERY_CHANGE, Rules
 from .loose import bundle_connection
+from .metrics import compare_metric
 from .nights import Change, record_night
 from .output import to_json
 from .progress import Progress
@@ -44,6 +45,10 @@ HOTTEST = """
     LIMIT ?
 """
 HOTTEST_ROWS = 3
+LABEL_METRIC = "host_self_time"
+"""What is compared label by label beside the outer wall time; what changed is told."""
+LABEL_SHARE = 0.01
+"""A label is told when it moved by so much of the baseline's wall time: microseconds are real and explain nothing."""
 _SHOWN = """
     SELECT run_id FROM run_health LEFT JOIN activation_hotspots USING (run_id)
     GROUP BY run_id, status ORDER BY status = 'valid' DESC, count(id) > 0 DESC, run_id LIMIT 1
@@ -121,12 +126,17 @@ def _aggregate(
 def _compare(
     con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt], rules: Rules
 ) -> dict[str, Any]:
-    """One comparison; failed and interrupted runs have no sample and take no part, invalid ones make it ineligible."""
+    """One comparison and its labels; failed and interrupted runs take no part, invalid ones make it ineligible."""
     chosen = [members_where(con, where) for where in (planned.baseline, planned.candidate)]
     baseline, candidate = ([_member(receipts[run_id]) for run_id in members.complete] for members in chosen)
     load_cohorts(con, planned.name, baseline=baseline, candidate=candidate)
     left_out = dict(zip(("baseline", "candidate"), (list(members.left_out) for members in chosen), strict=True))
-    return {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name, rules)}
+    document = {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name, rules)}
+    labels = compare_metric(con, planned.name, LABEL_METRIC)["rows"] if document["comparable"] else []
+    matters = LABEL_SHARE * (document["baseline"]["median_ns"] or 0)
+    moved = [row for row in labels if row["verdict"] in ("candidate_lower", "candidate_higher")]
+    changed = sorted((row for row in moved if abs(row["shift"]) >= matters), key=lambda row: -abs(row["shift"]))
+    return {**document, "labels": changed, "labels_compared": len(labels)}
 
 
 def _member(receipt: Receipt) -> CohortMember:

@@ -185,6 +185,10 @@ def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
         f"[{_ms(interval['lower_delta_ns'])}, {_ms(interval['upper_delta_ns'])}] ms, "
         f"{len(comparison['baseline']['samples_ns'])} and {len(comparison['candidate']['samples_ns'])} runs"
     )
+    for row in comparison["labels"]:
+        word = "more" if row["verdict"] == "candidate_higher" else "less"
+        change = f"{_ms(row['baseline_median'])} -> {_ms(row['candidate_median'])} ms"
+        yield f"  {word} host time in {printable(row['label'])}: {change}, adjusted p {row['p_holm']:.2g}"
     if comparison["runs_needed"]:
         yield f"  {comparison['runs_needed']} runs a cohort would settle it"
     for finding in comparison["findings"]:
