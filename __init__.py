@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .pipeline import infer as infer
     from .pipeline.capture_run import CaptureRun as CaptureRun
     from .pipeline.store import open_store as open_store
     from .recorder.contract import CaptureContract as CaptureContract
@@ -84,14 +85,18 @@ _HOMES = {
     "open_store": ".pipeline.store",
 }
 
-__all__ = ["__version__", *_HOMES]
+_MODULES = {"infer": ".pipeline.infer"}
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in _MODULES:
+        value = import_module(_MODULES[name], __name__)
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name], __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(home, __name__), name)
     globals()[name] = value
     return value
 

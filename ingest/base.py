@@ -13,6 +13,7 @@ from .ascend_trace import AscendTraceReader
 from .candle_trace import CandleTraceReader
 from .capture import CaptureReader
 from .contract import PlaneBatch, Reader
+from .inference import InferenceReader
 from .kineto import KinetoReader
 from .memory_snapshot import MemorySnapshotReader
 from .memory_timeline import MemoryTimelineReader
@@ -30,6 +31,7 @@ __all__ = ["READERS", "PlaneBatch", "Reader", "detect_format", "source_digest"]
 _KNOWN: tuple[Reader, ...] = (
     CaptureReader(),
     CandleTraceReader(),
+    InferenceReader(),
     StormlogReader(),
     RocprofReader(),
     AscendCsvReader(),

@@ -120,6 +120,9 @@ FOREIGN_PLANES = (
         col("interval_offsets", INTS, "Starts of its busy intervals after start_ns; NULL: busy throughout.", null=True),
         col("interval_durations", INTS, "Durations of these intervals; NULL likewise.", null=True),
         col("unresolved_reason", STRING, "Why its producer did not link it; NULL when it does not say.", null=True),
+        col("origin", STRING, "engine or trace: which side gave it; NULL when the source does not say.", null=True),
+        col("context_id", STRING, "Its context among the events infer.context; NULL: in attributes.", null=True),
+        col("attributes", STRING, "Remaining fields as one JSON object; NULL when there are none.", null=True),
     ),
     plane(
         "execution_nodes",

@@ -1,10 +1,12 @@
--- Launches of an engine anchor: each id of theirs, in its scope, names an iteration. An activity belongs to the one
--- iteration that all its ids lead to. Time, streams and names are never asked (correlation capture, 1.3).
+-- What an engine recorded with an iteration anchors (where no side is told, whatever is no GPU work): each of its ids,
+-- in its scope, names an iteration. An activity belongs to the one iteration that all its ids lead to. Time, streams
+-- and names are never asked (correlation capture, 1.3).
 WITH keys AS (
     SELECT
         run_id,
         seq,
-        domain,
+        coalesce(origin, if(domain = 'gpu', 'trace', 'engine')) AS origin,
+        origin AS told,
         iteration_id,
         {'session': session_id, 'host': host, 'process': process_id, 'scope': scope} AS place,
         coalesce(device, '') AS device,
@@ -20,7 +22,7 @@ usable AS (
 anchors AS (
     SELECT run_id, place, device, key, list(DISTINCT iteration_id ORDER BY iteration_id) AS iterations
     FROM usable
-    WHERE iteration_id IS NOT NULL AND domain <> 'gpu'
+    WHERE iteration_id IS NOT NULL AND origin = 'engine'
     GROUP BY run_id, place, device, key
 ),
 led AS (
@@ -33,7 +35,7 @@ led AS (
         list_sort(list_distinct(flatten(coalesce(list(anchors.iterations), [])))) AS candidates
     FROM usable AS open
     LEFT JOIN anchors USING (run_id, place, device, key)
-    WHERE open.iteration_id IS NULL
+    WHERE open.iteration_id IS NULL AND open.told IS DISTINCT FROM 'engine'
     GROUP BY open.run_id, open.seq
 ),
 elsewhere AS (
@@ -41,7 +43,7 @@ elsewhere AS (
     FROM keys AS open
     JOIN keys AS launch ON launch.run_id = open.run_id AND launch.key = open.key
     WHERE open.iteration_id IS NULL AND open.key.id IS NOT NULL AND open.place.scope IS NOT NULL
-    AND launch.iteration_id IS NOT NULL AND launch.domain <> 'gpu'
+    AND launch.iteration_id IS NOT NULL AND launch.origin = 'engine'
 )
 SELECT
     own.run_id,
@@ -61,6 +63,7 @@ SELECT
         WHEN own.unresolved_reason IS NOT NULL THEN own.unresolved_reason
         WHEN own.scope IS NULL OR (own.runtime_correlation_id IS NULL AND own.cuda_correlation_id IS NULL)
             THEN 'no_identity'
+        WHEN own.origin = 'engine' THEN 'engine_names_none'
         WHEN led.most > 1 THEN 'ambiguous_ids'
         WHEN len(led.candidates) > 1 THEN 'ids_disagree'
         WHEN elsewhere.seq IS NOT NULL THEN 'scope_differs'
@@ -79,5 +82,5 @@ COMMENT ON COLUMN activity_links.activity_id IS 'The activity.';
 COMMENT ON COLUMN activity_links.iteration_id IS 'Its iteration; NULL when it stays unlinked.';
 COMMENT ON COLUMN activity_links.status IS 'recorded (its producer linked it), linked (by ids) or unlinked.';
 COMMENT ON COLUMN activity_links.reason IS
-'Why it is unlinked: what its producer says, no_identity (no scope or no id), ambiguous_ids (one id is claimed by several iterations), ids_disagree (its two ids lead to different ones), scope_differs (the id exists in another session, process, device or scope) or no_anchor; NULL when it is linked.';
+'Why it is unlinked: what its producer says, no_identity (no scope or no id), engine_names_none (the engine recorded it itself, without an iteration), ambiguous_ids (one id is claimed by several iterations), ids_disagree (its two ids lead to different ones), scope_differs (the id exists in another session, process, device or scope) or no_anchor; NULL when it is linked.';
 COMMENT ON COLUMN activity_links.candidates IS 'Iterations that its ids lead to, sorted.';

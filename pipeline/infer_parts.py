@@ -1,0 +1,87 @@
+"""One part of an inference artifact: Parquet files with the rows of planes, written whole before it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..recorder.infer_base import CorrelationContext
+from ..recorder.planes import PLANES
+from .fsio import sync_file, sync_folder
+from .infer_attachments import copy_measured
+from .infer_rows import ENGINE_COLUMNS
+
+
+def write_part(
+    folder: Path,
+    number: int,
+    seq: int,
+    run_id: str,
+    activities: list[Any],
+    events: list[Any],
+    contexts: dict[str, CorrelationContext],
+    envelope: list[dict[str, Any]],
+    copies: dict[str, Path],
+) -> tuple[int, int]:
+    """Write the part and copy its traces; gives the ``seq`` after its last row, and its rows of ``engine_events``.
+
+    Rows are numbered from ``seq`` on: definitions of contexts, the envelope, events, activities. Raises ``OSError``.
+    """
+    temporary = folder / "tmp" / f"{number:08}"
+    temporary.mkdir(parents=True)
+    for row in envelope:
+        if row.get("storage") == "copy":
+            copy_measured(copies[row["path"]], folder / row["path"], row["bytes"], row["sha256"])
+    own = [_about(name, row) for name, row in _definitions(contexts, envelope)]
+    tables = [_of_rows(own), *events] if own else events
+    written = sum(table.num_rows for table in tables)
+    _write(temporary / "engine_events.parquet", "engine_events", run_id, seq, tables)
+    _write(temporary / "activities.parquet", "activities", run_id, seq + written, activities)
+    sync_folder(temporary)
+    target = folder / "parts" / f"{number:08}"
+    shutil.rmtree(target, ignore_errors=True)  # The remains of a writer that was killed before it counted.
+    os.rename(temporary, target)
+    sync_folder(folder / "parts")
+    return seq + written + sum(table.num_rows for table in activities), written
+
+
+def _definitions(contexts: dict[str, CorrelationContext], envelope: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, context in contexts.items():
+        values = {field: getattr(context, field) for field in context.__dataclass_fields__}
+        found.append(("infer.context", {"event_id": name, "context_id": name, "context": values}))
+    for row in envelope:
+        kind = "attachment" if "attachment_id" in row else "session"
+        found.append((f"envelope.{kind}", {"event_id": row[f"{kind}_id"], **row}))
+    return found
+
+
+def _about(event_type: str, row: dict[str, Any]) -> dict[str, Any]:
+    rest = {name: value for name, value in row.items() if name != "event_id"}
+    text = json.dumps(rest, ensure_ascii=False, sort_keys=True)
+    return {"event_type": event_type, "event_id": row["event_id"], "attributes": text}
+
+
+def _of_rows(rows: list[dict[str, Any]]) -> Any:
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(ENGINE_COLUMNS)))
+
+
+def _write(path: Path, plane: str, run_id: str, seq: int, tables: list[Any]) -> None:
+    if not tables:
+        return
+    schema = PLANES[plane].schema
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
+        for table in tables:
+            numbers = pa.array(range(seq, seq + table.num_rows), pa.int64())
+            seq += table.num_rows
+            given = {"run_id": pa.repeat(run_id, table.num_rows), "seq": numbers}
+            given |= {name: table.column(name) for name in table.column_names}
+            columns = [given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    sync_file(path)
