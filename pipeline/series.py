@@ -11,6 +11,7 @@ import duckdb
 from ..recorder.errors import InputRefused, UsageError
 from .bundle import second_pass, verify_bundle
 from .campaign import Campaign, FindBundle, campaign_status
+from .change_points import change_points
 from .loose import bundle_connection
 from .read_bundle import Verify, load_bundle
 
@@ -109,6 +110,25 @@ def series_of_campaign(
     return series_of_bundles(
         [folder / row["bundle"] for row in status["captures"]], label_prefix=label_prefix, verify=verify
     )
+
+
+def with_change_points(document: dict[str, Any]) -> dict[str, Any]:
+    """A series document with ``change_points``: of outer wall times, and of the rms of each label.
+
+    Points without a value are none. Raises what :func:`~planewise.pipeline.change_points.change_points` raises.
+    """
+    found = [
+        {"plane": "spans", "label": None, "metric": "outer_wall_time_ns", **change}
+        for change in change_points(_values(document["outer_wall_time"], "outer_wall_time_ns"))
+    ]
+    for label, points in document["tensor_stats"].items():
+        changes = change_points(_values(points, "rms"))
+        found += [{"plane": "tensor_stats", "label": label, "metric": "rms", **change} for change in changes]
+    return {**document, "change_points": found}
+
+
+def _values(points: Sequence[dict[str, Any]], name: str) -> list[tuple[int, float]]:
+    return [(point["capture_step"], float(point[name])) for point in points if point[name] is not None]
 
 
 def _check_runs(bundles: Sequence[str | Path], runs: list[dict[str, Any]]) -> None:

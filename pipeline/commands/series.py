@@ -10,7 +10,7 @@ import click
 from ...recorder.errors import UsageError
 from ..campaign import load_campaign
 from ..output import OutputFormat, Rows, write_document, write_rows
-from ..series import series_of_bundles, series_of_campaign
+from ..series import series_of_bundles, series_of_campaign, with_change_points
 from ..store import Store
 from .options import StorePath, format_option, output_option
 
@@ -30,6 +30,11 @@ COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
     help="Store that holds the manifest's planned run ids.",
 )
 @click.option("--label-prefix", help="Only tensor statistics and gradients whose label starts with this.")
+@click.option(
+    "--change-points",
+    is_flag=True,
+    help="Where wall times and tensor statistics change their level, with the confidence (the extra series).",
+)
 @format_option()
 @output_option
 def series(
@@ -37,6 +42,7 @@ def series(
     manifest: Path | None,
     store_path: Path | None,
     label_prefix: str | None,
+    change_points: bool,
     output_format: OutputFormat,
     output: Path | None,
 ) -> int:
@@ -52,6 +58,8 @@ def series(
     else:
         find = Store.open(store_path).find_bundle if store_path is not None else None
         document = series_of_campaign(load_campaign(manifest), find_bundle=find, label_prefix=label_prefix)
+    if change_points:
+        document = with_change_points(document)
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
     else:
@@ -74,4 +82,7 @@ def _lines(document: dict[str, Any]) -> list[tuple[Any, ...]]:
         for p in points:
             lines.append((p["capture_step"], p["run_id"], "gradients", label, "state", p["state"]))
             lines.append((p["capture_step"], p["run_id"], "gradients", label, "norm", p["norm"]))
+    for change in document.get("change_points", ()):
+        level = f"{change['median_before']:g} -> {change['median_after']:g}, confidence {change['confidence']:.4f}"
+        lines.append((change["step"], None, change["plane"], change["label"], f"{change['metric']} changes", level))
     return lines
