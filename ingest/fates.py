@@ -31,6 +31,10 @@ class Fates:
         self._issues = IssueLog()
         self._seen: Counter[tuple[str, str]] = Counter()
 
+    def enter(self, file: str) -> None:
+        """What comes from now on is of this file of the source."""
+        self._file = file
+
     def keep(self, kind: str, plane: str | None, records: int = 1) -> None:
         """Records that became rows of ``plane``, or that describe the run (None)."""
         self._ledger.kept(self._file, kind, plane, records)

@@ -1,7 +1,8 @@
 """Reader of stormlog inference artifacts: JSON Lines of correlation events, versions 2 to 4, with legacy records.
 
 Facts of the engine go to ``engine_events``, references to GPU and runtime activities to ``activities``. Nothing is
-linked here: which iteration an activity belongs to is judged in SQL over the whole artifact.
+linked here: which iteration an activity belongs to is judged in SQL over the whole artifact. A folder with an envelope
+is read with it: the artifacts that it lists are one run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..recorder.errors import InputRefused
 from .contract import PlaneBatch
@@ -17,6 +19,7 @@ from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
 from .plane_rows import PlaneRows
 from .source import source_digest
+from .stormlog_envelope import ENVELOPE, artifacts_of, read_envelope
 from .stormlog_events import ActivityEvent, Context, Event, Fault, decoded, definition, entity
 from .streams import StreamDamaged, chunks, head
 
@@ -27,7 +30,7 @@ _EVENT_COLUMNS = "event_type event_id request_id iteration_id clock_id start_ns 
 _ACTIVITY_COLUMNS = (
     "event_id activity_id kind domain iteration_id scope runtime_correlation_id cuda_correlation_id session_id host"
     " process_id device clock_id clock_kind stream_id graph_id attachment_id start_ns duration_ns interval_offsets"
-    " interval_durations unresolved_reason"
+    " interval_durations unresolved_reason context_id attributes"
 )
 
 
@@ -35,10 +38,17 @@ class StormlogReader:
     """Reads stormlog inference artifacts."""
 
     name = "stormlog"
-    doc = "stormlog inference artifact, JSON Lines of infer.* events, plain or compressed"
+    doc = (
+        "stormlog inference artifact, JSON Lines of infer.* events, plain or compressed, or its folder with an envelope"
+    )
 
     def detect(self, path: Path) -> bool:
-        """True when the first line that is not blank is an object whose ``event_type`` begins with ``infer.``."""
+        """True when the first line that is not blank is an object whose ``event_type`` begins with ``infer.``.
+
+        True too for a folder with a run envelope.
+        """
+        if path.is_dir():
+            return (path / ENVELOPE).is_file()
         if not path.is_file():
             return False
         lines = [line for line in head(path, _HEAD_BYTES).splitlines() if line.strip()]
@@ -60,6 +70,11 @@ class _Artifact:
 
     def __init__(self, path: Path, digest: str) -> None:
         self._path = path
+        self._files = [path]
+        self._envelope: list[tuple[str, str, dict[str, Any]]] = []
+        if path.is_dir():
+            envelope, self._envelope = read_envelope(path)
+            self._files = artifacts_of(path, envelope)
         self._digest = digest
         self._run_id = foreign_run_id(path, digest)
         self._fates = Fates(path.absolute().name)
@@ -71,24 +86,39 @@ class _Artifact:
         self._seq = 0
 
     def batches(self) -> Iterator[PlaneBatch]:
-        for number, line in self._lines():
-            self._record(number, line)
-            self._seq += 1
-            yield from self._events.full()
-            yield from self._activities.full()
-        if not self._fates.rows:
+        for row in self._envelope:
+            self._of_envelope(*row)
+        for file in self._files:
+            if file != self._path:
+                self._fates.enter(file.relative_to(self._path.resolve()).as_posix())
+                self._contexts = {}
+            for number, line in self._lines(file):
+                self._record(number, line)
+                self._seq += 1
+                yield from self._events.full()
+                yield from self._activities.full()
+        if not self._versions:
             message = "holds no event that could be read"
             raise InputRefused(message, source=self._path, code="no_events", remedy="check that it is an artifact")
         yield from self._events.rest()
         yield from self._activities.rest()
+        run = self._run()
         yield from self._fates.batches(self._run_id)
-        yield self._run()
+        yield run
 
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
+    def _of_envelope(self, event_type: str, id_: str, row: dict[str, Any]) -> None:
+        if event_type == "envelope.run":
+            self._runs.add(id_)
+        text = json.dumps(row, ensure_ascii=False, sort_keys=True)
+        self._events.add(self._seq, event_type, id_, None, None, None, None, None, text)
+        self._fates.keep(event_type, "engine_events")
+        self._seq += 1
+
+    def _lines(self, file: Path) -> Iterator[tuple[int, bytes]]:
         """Every line that is not blank, with its number; what damage cuts off is data loss."""
         number, rest = 0, b""
         try:
-            for piece in chunks(self._path):
+            for piece in chunks(file):
                 *whole, rest = (rest + piece).split(b"\n")
                 for line in whole:
                     number += 1
@@ -110,6 +140,9 @@ class _Artifact:
             self._fates.drop("record", "undecodable_record", str(fault), line=number)
             return
         self._versions.add(event.version)
+        if event.repaired:
+            message = "a number that is not finite was read as null; JSON has none"
+            self._fates.note("not_finite", "warning", message, line=number)
         if event.event_type == "infer.context":
             self._define(event, number)
         elif event.event_type == "infer.activity_ref" and event.version > 1:
@@ -126,31 +159,37 @@ class _Artifact:
             self._fates.drop("infer.context", "undecodable_record", str(fault), line=number)
             return
         self._runs.add(context.run_id)
-        self._fates.keep("infer.context", None)
+        fields = {"context_id": id_, "context": event.fields["context"]}
+        text = json.dumps(fields, ensure_ascii=False, sort_keys=True)
+        self._events.add(self._seq, "infer.context", id_, None, None, None, None, None, text)
+        self._keep(event, "infer.context", "engine_events")
 
     def _event(self, event: Event) -> None:
         fields, context = event.fields, event.context
-        start, end = fields.pop("start_ns", None), fields.pop("end_ns", None)
-        timed = type(start) is int and 0 <= start < 2**63
-        lasted = timed and type(end) is int and start <= end < 2**63
-        rest = {name: value for name, value in fields.items() if name not in _PLACED and value is not None}
-        if event.version > 1 and not timed and end is not None:
-            rest["end_ns"] = end
+        start, end = fields.get("start_ns"), fields.get("end_ns")
+        begun = start if type(start) is int and 0 <= start < 2**63 else None
+        lasted = end - begun if begun is not None and type(end) is int and begun <= end < 2**63 else None
+        if event.version == 1:
+            rest = {name: value for name, value in fields.items() if name != "event_type"}
+        else:
+            rest = {name: value for name, value in fields.items() if name not in _PLACED and value is not None}
+            if begun is None and end is not None:
+                rest["end_ns"] = end
         if context is not None:
             self._runs.add(context.run_id)
             rest |= {"session_id": context.session_id, "producer_id": context.producer_id}
         self._events.add(
             self._seq,
             event.event_type if event.version > 1 else f"{event.event_type} (legacy)",
-            fields.get("event_id") or f"line-{self._seq}",
+            _name(fields) or f"line-{self._seq}",
             entity(fields.get("request_ref")),
             entity(fields.get("iteration_ref")),
             context.clock_domain if context else None,
-            start if timed else None,
-            end - start if lasted else None,
+            begun,
+            lasted,
             json.dumps(rest, ensure_ascii=False, sort_keys=True, allow_nan=False) if rest else None,
         )
-        self._fates.keep(event.event_type if event.version > 1 else "legacy", "engine_events")
+        self._keep(event, event.event_type if event.version > 1 else "legacy", "engine_events")
 
     def _activity(self, event: Event, number: int) -> None:
         try:
@@ -160,7 +199,13 @@ class _Artifact:
             return
         self._runs.add(found.context.run_id)
         self._activities.add(self._seq, *found.cells())
-        self._fates.keep("infer.activity_ref", "activities")
+        self._keep(event, "infer.activity_ref", "activities")
+
+    def _keep(self, event: Event, kind: str, plane: str) -> None:
+        if event.repaired:
+            self._fates.repair(kind, plane, "not_finite")
+        else:
+            self._fates.keep(kind, plane)
 
     def _run(self) -> PlaneBatch:
         if len(self._runs) > 1:
@@ -181,6 +226,10 @@ class _Artifact:
         ).batch(self._path, self._fates.rows)
 
 
-_PLACED = frozenset(
-    {"event_type", "event_id", "context", "context_id", "schema_version", "request_ref", "iteration_ref"}
-)
+_PLACED = frozenset({"event_type", "event_id", "schema_version", "request_ref", "iteration_ref", "start_ns", "end_ns"})
+
+
+def _name(fields: dict[str, Any]) -> str | None:
+    """The id of a record; legacy ones may have anything there."""
+    found = fields.get("event_id")
+    return found if isinstance(found, str) else None

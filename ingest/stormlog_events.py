@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from ..recorder.infer_base import entity_id
 from ..recorder.planes import INT64_MAX
 
 _CLOCKS = ("monotonic", "wall", "device")
@@ -48,34 +50,53 @@ class Context(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 @dataclass(frozen=True)
 class Event:
-    """One record: its type, its version, its context (None for legacy records), and all of its members."""
+    """One record: its type, its version, its context (None for legacy records), and all of its members.
+
+    ``repaired``: a NaN or an infinity in it, which is no JSON, was read as null.
+    """
 
     event_type: str
     version: int
     context: Context | None
     fields: dict[str, Any]
+    repaired: bool = False
 
 
 def decoded(line: bytes, contexts: Mapping[str, Context]) -> Event:
     """Decode one line against the contexts defined before it. Raises :class:`Fault`."""
-    try:
-        fields = msgspec.json.decode(line)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise Fault(f"is no JSON: {str(error)[:120]}") from None
-    if not isinstance(fields, dict):
-        raise Fault("is no JSON object")
+    fields, repaired = _object(line)
     kind, version = fields.get("event_type"), fields.get("schema_version", 1)
     if not isinstance(kind, str) or not kind.startswith("infer."):
         raise Fault(f"found event_type {kind!r}"[:120] + ", expected infer.*")
     if type(version) is not int or not 1 <= version <= 4:
         raise Fault(f"found schema_version {version!r}"[:120] + ", expected 1 to 4")
     if version == 1:
-        return Event(kind, 1, None, fields)
+        return Event(kind, 1, None, fields, repaired)
     if kind not in _TYPES:
         raise Fault(f"{kind[:60]} is no type of schema version {version}")
     if kind == "infer.context":
-        return Event(kind, version, None, fields)
-    return Event(kind, version, _context(fields, version, contexts), fields)
+        return Event(kind, version, None, fields, repaired)
+    return Event(kind, version, _context(fields, version, contexts), fields, repaired)
+
+
+def _object(line: bytes) -> tuple[dict[str, Any], bool]:
+    """The object on a line, and whether it holds the numbers that stormlog writes although JSON has none of them."""
+    try:
+        found, repaired = msgspec.json.decode(line), False
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        if b"NaN" not in line and b"Infinity" not in line:
+            raise Fault(f"is no JSON: {str(error)[:120]}") from None
+        found, repaired = _lenient(line), True
+    if not isinstance(found, dict):
+        raise Fault("is no JSON object")
+    return found, repaired
+
+
+def _lenient(line: bytes) -> Any:
+    try:
+        return json.loads(line, parse_constant=lambda name: None)
+    except (ValueError, RecursionError) as error:
+        raise Fault(f"is no JSON: {str(error)[:120]}") from None
 
 
 def definition(event: Event) -> tuple[str, Context]:
@@ -122,7 +143,7 @@ def _converted(value: Any) -> Context:
 def entity(value: Any) -> str | None:
     """An entity reference as ``producer/id``; None for none."""
     if isinstance(value, dict) and isinstance(value.get("producer_id"), str) and isinstance(value.get("id"), str):
-        return f"{value['producer_id']}/{value['id']}"
+        return entity_id(value["producer_id"], value["id"])
     return None
 
 
@@ -173,8 +194,19 @@ class ActivityEvent:
             *(entity(fields.get("correlation_scope")), *ids, context.session_id, context.host, context.pid),
             *(context.device_uuid, context.clock_domain, context.clock_kind, *places),
             *(start, None if start is None or end is None else end - start, self.offsets, self.durations),
-            reason if isinstance(reason, str) else None,
+            *(reason if isinstance(reason, str) else None, fields.get("context_id"), self._rest()),
         )
+
+    def _rest(self) -> str | None:
+        """What has no column, as JSON: metadata, an end without a start, a context of the record's own."""
+        metadata = self.fields.get("metadata")
+        if isinstance(metadata, dict):
+            metadata = {name: value for name, value in metadata.items() if name != "intervals" or value is None}
+        rest = {"metadata": metadata, "context": self.fields.get("context")}
+        if self.fields.get("start_ns") is None:
+            rest["end_ns"] = self.fields.get("end_ns")
+        rest = {name: value for name, value in rest.items() if value is not None and value != {}}
+        return json.dumps(rest, ensure_ascii=False, sort_keys=True, allow_nan=False) if rest else None
 
 
 def _number(fields: dict[str, Any], name: str) -> int | None:

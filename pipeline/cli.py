@@ -15,6 +15,7 @@ from .commands.campaign import campaign
 from .commands.catalog import catalog
 from .commands.compare import compare
 from .commands.discard import discard
+from .commands.export import export
 from .commands.ingest import ingest
 from .commands.nightly import nightly
 from .commands.overview import overview
@@ -53,6 +54,7 @@ for _command in (
     compare,
     campaign,
     series,
+    export,
     overview,
     query,
     sql,

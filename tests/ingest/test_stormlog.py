@@ -65,7 +65,7 @@ def issues(planes: dict[str, list[dict[str, Any]]]) -> list[tuple[str, int]]:
 def test_the_example_of_the_protocol_is_read_whole() -> None:
     assert detect_format(DATA / "run.jsonl").name == "stormlog"
     planes = read(DATA / "run.jsonl")
-    assert (len(planes["activities"]), len(planes["engine_events"])) == (18, 13)
+    assert (len(planes["activities"]), len(planes["engine_events"])) == (18, 19)
     assert "ingest_issues" not in planes
     (run,) = planes["runs"]
     assert (dict(run["tags"]), run["outcome"], run["source_version"]) == (
@@ -170,3 +170,64 @@ def test_mutants_are_counted_or_refused(tmp_path: Path) -> None:
             counts[row["plane"]] += row["records"]
         for plane in ("activities", "engine_events"):
             assert counts[plane] == len(planes.get(plane, []))
+
+
+def test_numbers_that_json_has_not_are_null_with_an_issue(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({**ACTIVITY, "metadata": {"loss": float("nan"), "n": 1}}) + "\n")
+    planes = read(path)
+    (row,) = planes["activities"]
+    assert json.loads(row["attributes"])["metadata"] == {"loss": None, "n": 1}
+    assert [(issue["code"], issue["line"]) for issue in planes["ingest_issues"]] == [("not_finite", 1)]
+    assert planes["runs"][0]["outcome"] == "complete"
+    assert [(row["fate"], row["reason"]) for row in planes["ingest_counts"]] == [("repaired", "not_finite")]
+
+
+def folder(tmp_path: Path, **values: Any) -> Path:
+    artifact = {"title": "t", "kind": "inference_jsonl", "storage": "reference", "metadata": {}, "path": "run.jsonl"}
+    session = {"session_id": "ses-demo", "metadata": {}}
+    fixed = {"format": "stormlog.run_envelope", "schema_version": 1, "run_id": "run-demo", "metadata": {}}
+    document = {**fixed, "sessions": [session], "attachments": [artifact], **values}
+    (tmp_path / "stormlog_run.json").write_text(json.dumps(document))
+    (tmp_path / "run.jsonl").write_bytes((DATA / "run.jsonl").read_bytes())
+    return tmp_path
+
+
+def test_a_folder_with_an_envelope_is_one_run_with_its_rows(tmp_path: Path) -> None:
+    path = folder(tmp_path)
+    assert detect_format(path).name == "stormlog"
+    planes = read(path)
+    types = Counter(row["event_type"] for row in planes["engine_events"])
+    assert (types["envelope.run"], types["envelope.session"], types["envelope.attachment"]) == (1, 1, 1)
+    assert (len(planes["activities"]), "ingest_issues" in planes) == (18, False)
+    assert {row["file"] for row in planes["ingest_counts"]} == {path.name, "run.jsonl"}
+
+
+def test_an_envelope_of_another_run_is_told(tmp_path: Path) -> None:
+    planes = read(folder(tmp_path, run_id="other"))
+    assert [row["code"] for row in planes["ingest_issues"]] == ["several_runs"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"more": 1}, "bad_envelope"),
+        ({"format": "x"}, "bad_envelope"),
+        ({"schema_version": 2}, "bad_envelope"),
+        ({"run_id": ""}, "bad_envelope"),
+        ({"attachments": []}, "no_artifact"),
+        ({"sessions": [{}]}, "bad_envelope"),
+    ],
+)
+def test_an_envelope_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any], code: str) -> None:
+    with pytest.raises(InputRefused) as caught:
+        read(folder(tmp_path, **change))
+    assert caught.value.code == code
+
+
+def test_an_artifact_outside_the_folder_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "out.jsonl").write_bytes((DATA / "run.jsonl").read_bytes())
+    row = {"title": "t", "kind": "inference_jsonl", "storage": "reference", "metadata": {}, "path": "../out.jsonl"}
+    with pytest.raises(InputRefused, match="lists no inference artifact"):
+        read(folder(tmp_path / "in", attachments=[row]))

@@ -14,7 +14,7 @@ from planewise.pipeline.store import Store, open_store
 from support import TinyStore, emptied
 
 DATA = Path(__file__).parents[1] / "data" / "stormlog"
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(scope="module")
