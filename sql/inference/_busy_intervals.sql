@@ -34,13 +34,26 @@ FROM measured
 JOIN activity_links AS link ON link.run_id = measured.run_id AND link.seq = measured.seq
 LEFT JOIN (
     SELECT DISTINCT run_id, iteration_id FROM engine_events WHERE event_type = 'infer.iteration'
-) AS known ON known.run_id = link.run_id AND known.iteration_id = link.iteration_id;
+) AS known ON known.run_id = link.run_id AND known.iteration_id = link.iteration_id
+UNION ALL
+SELECT
+    work.run_id,
+    work.seq,
+    work.device,
+    work.clock_id,
+    'device',
+    link.iteration_id,
+    link.reason,
+    work.start_ns::HUGEINT,
+    work.start_ns::HUGEINT + work.duration_ns
+FROM launch_iteration_links AS link
+JOIN device_intervals AS work ON work.run_id = link.run_id AND work.seq = link.seq;
 
 COMMENT ON VIEW _busy_intervals IS
-'Measured busy intervals of activities, with the iteration that owns them. Grain: run_id, seq, start_ns.';
+'Measured busy intervals of activities, and of the device work of traces with iteration ranges, with the iteration that owns them. Grain: run_id, seq, start_ns.';
 COMMENT ON COLUMN _busy_intervals.run_id IS 'The run.';
-COMMENT ON COLUMN _busy_intervals.seq IS 'seq of the activity.';
-COMMENT ON COLUMN _busy_intervals.device IS 'UUID of the device.';
+COMMENT ON COLUMN _busy_intervals.seq IS 'seq of the activity, or of the device interval.';
+COMMENT ON COLUMN _busy_intervals.device IS 'Device: its UUID in what an engine recorded, its label in a trace.';
 COMMENT ON COLUMN _busy_intervals.clock_id IS 'Clock of the times.';
 COMMENT ON COLUMN _busy_intervals.clock_kind IS 'monotonic or device.';
 COMMENT ON COLUMN _busy_intervals.iteration_id IS 'Recorded iteration that owns it; NULL: none.';

@@ -5,7 +5,7 @@ WITH reached AS (
     SELECT
         *,
         max(end_ns) OVER (
-            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns
+            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns, seq
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reached_ns
     FROM _busy_intervals
@@ -15,7 +15,7 @@ clustered AS (
     SELECT
         * EXCLUDE (reached_ns),
         count(*) FILTER (reached_ns IS NULL OR start_ns >= reached_ns) OVER (
-            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns
+            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns, seq
             ROWS UNBOUNDED PRECEDING
         ) AS cluster
     FROM reached
@@ -50,7 +50,7 @@ GROUP BY ALL;
 COMMENT ON VIEW _busy_segments IS
 'The busy time of a device clock, cut so that each segment has one set of owners. Grain: run_id, device, clock_id, clock_kind, start_ns.';
 COMMENT ON COLUMN _busy_segments.run_id IS 'The run.';
-COMMENT ON COLUMN _busy_segments.device IS 'UUID of the device.';
+COMMENT ON COLUMN _busy_segments.device IS 'Device: its UUID in what an engine recorded, its label in a trace.';
 COMMENT ON COLUMN _busy_segments.clock_id IS 'Clock of the times.';
 COMMENT ON COLUMN _busy_segments.clock_kind IS 'monotonic or device.';
 COMMENT ON COLUMN _busy_segments.start_ns IS 'Start, in nanoseconds.';

@@ -13,7 +13,7 @@ LEFT JOIN busy USING (run_id, device, clock_id, clock_kind);
 COMMENT ON VIEW device_gpu_time IS
 'Measured GPU time of a device clock, linked or not. Grain: run_id, device, clock_id, clock_kind; clocks are never merged.';
 COMMENT ON COLUMN device_gpu_time.run_id IS 'The run.';
-COMMENT ON COLUMN device_gpu_time.device IS 'UUID of the device.';
+COMMENT ON COLUMN device_gpu_time.device IS 'Device: its UUID in what an engine recorded, its label in a trace.';
 COMMENT ON COLUMN device_gpu_time.clock_id IS 'Clock of the times.';
 COMMENT ON COLUMN device_gpu_time.clock_kind IS 'monotonic or device.';
 COMMENT ON COLUMN device_gpu_time.summed_ns IS 'Sum over activities, in nanoseconds; what overlaps counts more than once.';

@@ -3,6 +3,10 @@ WITH iterations AS (
     FROM engine_events
     WHERE event_type = 'infer.iteration' AND iteration_id IS NOT NULL
     GROUP BY run_id, iteration_id
+    UNION ALL
+    SELECT run_id, iteration_id, CASE WHEN count(*) = 1 THEN any_value(duration_ns) END
+    FROM iteration_ranges
+    GROUP BY run_id, iteration_id
 ),
 summed AS (
     SELECT
@@ -46,10 +50,10 @@ COMMENT ON VIEW iteration_gpu_time IS
 'Measured GPU time of the activities linked to an iteration, by device clock. Grain: run_id, iteration_id, device, clock_id, clock_kind; an iteration without measured work has one row without a device.';
 COMMENT ON COLUMN iteration_gpu_time.run_id IS 'The run.';
 COMMENT ON COLUMN iteration_gpu_time.iteration_id IS 'The iteration, as producer/id.';
-COMMENT ON COLUMN iteration_gpu_time.device IS 'UUID of the device; NULL when nothing was measured.';
+COMMENT ON COLUMN iteration_gpu_time.device IS 'Device: its UUID in what an engine recorded, its label in a trace; NULL when nothing was measured.';
 COMMENT ON COLUMN iteration_gpu_time.clock_id IS 'Clock of the times; NULL likewise.';
 COMMENT ON COLUMN iteration_gpu_time.clock_kind IS 'monotonic or device; NULL likewise.';
-COMMENT ON COLUMN iteration_gpu_time.elapsed_ns IS 'Host time of the iteration, in nanoseconds; NULL when not recorded.';
+COMMENT ON COLUMN iteration_gpu_time.elapsed_ns IS 'Host time of the iteration, in nanoseconds; NULL when not recorded, and when a trace has several ranges of it.';
 COMMENT ON COLUMN iteration_gpu_time.summed_ns IS 'Sum over its activities; what overlaps counts more than once. NULL when nothing was measured.';
 COMMENT ON COLUMN iteration_gpu_time.busy_ns IS 'Nanoseconds in which any of them ran; exclusive_ns and shared_ns together.';
 COMMENT ON COLUMN iteration_gpu_time.exclusive_ns IS 'Nanoseconds of these in which no other iteration ran.';

@@ -50,7 +50,7 @@ COMMENT ON VIEW request_gpu_time IS
 COMMENT ON COLUMN request_gpu_time.run_id IS 'The run.';
 COMMENT ON COLUMN request_gpu_time.iteration_id IS 'The iteration.';
 COMMENT ON COLUMN request_gpu_time.request_id IS 'The request; NULL: what the rule gives to none.';
-COMMENT ON COLUMN request_gpu_time.device IS 'UUID of the device.';
+COMMENT ON COLUMN request_gpu_time.device IS 'Device: its UUID in what an engine recorded, its label in a trace.';
 COMMENT ON COLUMN request_gpu_time.clock_id IS 'Clock of the times.';
 COMMENT ON COLUMN request_gpu_time.clock_kind IS 'monotonic or device.';
 COMMENT ON COLUMN request_gpu_time.rule IS

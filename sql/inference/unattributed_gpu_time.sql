@@ -6,7 +6,7 @@ GROUP BY ALL;
 COMMENT ON VIEW unattributed_gpu_time IS
 'Busy time of a device clock that no recorded iteration owns, by reason; the exact remainder of the clock. Grain: run_id, device, clock_id, clock_kind, reason.';
 COMMENT ON COLUMN unattributed_gpu_time.run_id IS 'The run.';
-COMMENT ON COLUMN unattributed_gpu_time.device IS 'UUID of the device.';
+COMMENT ON COLUMN unattributed_gpu_time.device IS 'Device: its UUID in what an engine recorded, its label in a trace.';
 COMMENT ON COLUMN unattributed_gpu_time.clock_id IS 'Clock of the times.';
 COMMENT ON COLUMN unattributed_gpu_time.clock_kind IS 'monotonic or device.';
 COMMENT ON COLUMN unattributed_gpu_time.reason IS

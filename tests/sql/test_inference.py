@@ -137,3 +137,64 @@ def test_owned_shared_and_open_time_are_the_busy_time(works: list[tuple[int, int
     exclusive, shared, rest, busy = (tiny.rows(query)[0][0] for query in parts)
     assert exclusive + shared + rest == busy == len(owners)
     assert (exclusive, shared) == (sum(len(o) == 1 for o in known), sum(len(o) > 1 for o in known))
+
+
+def test_the_time_of_a_request_is_what_it_was_doing(example: Any) -> None:
+    query = (
+        "SELECT request_id, segment, duration_ns, unplaced_iterations FROM request_latency_segments"
+        " WHERE duration_ns > 0 ORDER BY request_id, seq, segment"
+    )
+    # r1 lives from 1000 to 9000, it-1 runs from 1500 to 4500 and it-2 from 4600 to 8600.
+    assert [row for row in example(query) if row[0].endswith("r1")] == [
+        ("demo.engine/r1", "after_last_iteration", 400, 0),
+        ("demo.engine/r1", "before_first_iteration", 500, 0),
+        ("demo.engine/r1", "between_iterations", 100, 0),
+        ("demo.engine/r1", "decode", 4000, 0),
+        ("demo.engine/r1", "prefill", 3000, 0),
+    ]
+    sums = "SELECT sum(duration_ns) FROM request_latency_segments GROUP BY run_id, seq ORDER BY seq"
+    lived = "SELECT duration_ns FROM engine_events WHERE event_type = 'infer.request' ORDER BY seq"
+    assert example(sums) == example(lived)
+
+
+def event(tiny: TinyStore, kind: str, name: str, **values: Any) -> None:
+    tiny.add("engine_events", {"event_type": f"infer.{kind}", "event_id": name, "clock_id": "c", **values})
+
+
+def test_iterations_of_another_clock_are_counted_and_not_placed(tiny: TinyStore) -> None:
+    event(tiny, "request", "r", request_id="r", start_ns=0, duration_ns=100)
+    event(tiny, "iteration", "i", iteration_id="i", start_ns=10, duration_ns=20, clock_id="other")
+    event(tiny, "membership", "m", request_id="r", iteration_id="i", attributes='{"role": "decode"}')
+    query = "SELECT segment, duration_ns, unplaced_iterations FROM request_latency_segments"
+    assert tiny.rows(query) == [("outside_iterations", 100, 1)]
+
+
+ROLES = st.tuples(st.integers(0, 20), st.integers(0, 10), st.sampled_from(["decode", "prefill"]))
+
+
+@SETTINGS
+@given(st.integers(0, 10), st.integers(0, 15), st.lists(ROLES, max_size=6))
+def test_every_instant_of_a_request_has_one_segment(start: int, took: int, parts: list[tuple[int, int, str]]) -> None:
+    tiny = emptied()
+    event(tiny, "request", "r", request_id="r", start_ns=start, duration_ns=took)
+    instants: dict[int, set[str]] = {}
+    for number, (begin, duration, role) in enumerate(parts):
+        event(tiny, "iteration", f"i{number}", iteration_id=f"i{number}", start_ns=begin, duration_ns=duration)
+        text = f'{{"role": "{role}"}}'
+        event(tiny, "membership", f"m{number}", request_id="r", iteration_id=f"i{number}", attributes=text)
+        for instant in range(max(begin, start), min(begin + duration, start + took)):
+            instants.setdefault(instant, set()).add(role)
+    expected: dict[str, int] = {}
+    for instant in range(start, start + took):
+        name = "+".join(sorted(instants.get(instant, ()))) or (
+            "outside_iterations"
+            if not instants
+            else "before_first_iteration"
+            if instant < min(instants)
+            else "after_last_iteration"
+            if instant > max(instants)
+            else "between_iterations"
+        )
+        expected[name] = expected.get(name, 0) + 1
+    query = "SELECT segment, duration_ns FROM request_latency_segments WHERE duration_ns > 0"
+    assert dict(tiny.rows(query)) == expected
