@@ -37,11 +37,15 @@ class PlannedCapture:
 
 @dataclass(frozen=True)
 class PlannedComparison:
-    """One comparison of the campaign: its name, and one SQL predicate over the view ``runs`` per cohort."""
+    """One comparison of the campaign: its name, and one SQL predicate over the view ``runs`` per cohort.
+
+    With ``every_implementation`` it stands for one comparison per other implementation (:mod:`.cohorts`).
+    """
 
     name: str
     baseline: str
     candidate: str
+    every_implementation: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,10 +83,14 @@ class _Cohort(msgspec.Struct, forbid_unknown_fields=True):
     where: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Candidate(_Cohort, forbid_unknown_fields=True):
+    every_implementation: bool = False
+
+
 class _Comparison(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     baseline: _Cohort
-    candidate: _Cohort
+    candidate: _Candidate
 
 
 class _OwnManifest(msgspec.Struct, forbid_unknown_fields=True):
@@ -179,11 +187,15 @@ def _capture(index: int, item: _Capture, refuse: _Refuser) -> PlannedCapture:
 
 
 def _comparison(index: int, item: _Comparison, refuse: _Refuser) -> PlannedComparison:
-    predicates = [
-        _predicate(f"comparisons[{index}].{name}", cohort, refuse)
-        for name, cohort in (("baseline", item.baseline), ("candidate", item.candidate))
-    ]
-    return PlannedComparison(item.name, *predicates)
+    position = f"comparisons[{index}]"
+    baseline = _predicate(f"{position}.baseline", item.baseline, refuse)
+    if not item.candidate.every_implementation:
+        return PlannedComparison(item.name, baseline, _predicate(f"{position}.candidate", item.candidate, refuse))
+    if item.candidate.implementation_id is not msgspec.UNSET:
+        message = "expected no implementation_id beside every_implementation"
+        raise refuse(f"{position}.candidate", message, "bad_manifest", "give one of them; where may narrow either")
+    where = "true" if item.candidate.where is msgspec.UNSET else item.candidate.where
+    return PlannedComparison(item.name, baseline, where, every_implementation=True)
 
 
 def _predicate(position: str, cohort: _Cohort, refuse: _Refuser) -> str:

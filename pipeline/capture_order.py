@@ -44,9 +44,14 @@ class CaptureOrder:
     trend: bool
 
     @property
+    def can_confound(self) -> bool:
+        """A drift would reach the difference: the cohorts were not captured in turn."""
+        return self.design in (SEPARATED, MIXED)
+
+    @property
     def is_confounded(self) -> bool:
-        """The difference may be the machine's: one cohort came wholly first, and at least one of them drifts."""
-        return self.design == SEPARATED and self.trend
+        """The difference may be the machine's: the cohorts were not captured in turn, and at least one drifts."""
+        return self.can_confound and self.trend
 
 
 def capture_order(runs: Sequence[OrderedRun]) -> CaptureOrder:

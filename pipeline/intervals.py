@@ -17,24 +17,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-LEVEL = 0.95
+from .rank_counts import EXACT_RUNS, LEVEL, Floats, RankNull, mann_whitney, signed_rank
+
+__all__ = ["EXACT_RUNS", "LEVEL", "Shift", "Shifts", "paired_p", "paired_shift", "paired_shifts", "runs_needed"]
+__all__ += ["unpaired_p", "unpaired_shift", "unpaired_shifts"]
+
 POWER = 0.8
 """Chance to find a difference of the asked size that :func:`runs_needed` plans for."""
-
-EXACT_RUNS = 100
-"""Up to so many runs (pairs) the null distribution is counted; above, the normal approximation is near enough."""
 
 _RANK_EFFICIENCY = 3 / math.pi
 """Efficiency of rank intervals against the mean under normal noise (Hodges and Lehmann); higher under heavier tails."""
 
-Floats = npt.NDArray[np.float64]
+_AT_ONCE = 4_000_000
+"""Differences that are held at once, 32 MB; more questions are answered in turns."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +51,49 @@ class Shift:
     coverage: float
 
 
+class Shifts(NamedTuple):
+    """Shifts of many questions of one size, one row each; the three first are NaN where runs are too few."""
+
+    estimate: Floats
+    lower: Floats
+    upper: Floats
+    p: Floats
+    """The exact two-sided p of no shift; at most 1 - ``LEVEL`` exactly where the interval leaves 0 out."""
+
+
+def unpaired_shifts(baseline: Any, candidate: Any) -> Shifts:
+    """Shifts between two independent cohorts; rows are questions, columns runs. Conservative at ties."""
+    first, second = np.asarray(baseline), np.asarray(candidate)  # Integers are subtracted as such.
+    null, size = mann_whitney(first.shape[1], second.shape[1]), first.shape[1] * second.shape[1]
+
+    def differences(rows: slice) -> Floats:
+        found = second[rows, :, None] - first[rows, None, :]
+        flat: Floats = found.reshape(len(found), size).astype(np.float64)
+        return flat
+
+    return _shifts(differences, len(first), size, null)
+
+
+def paired_shifts(deltas: Any) -> Shifts:
+    """Shifts of per-pair differences; rows are questions, columns pairs. Conservative at ties."""
+    values = np.asarray(deltas)
+    left, right = np.triu_indices(values.shape[1])
+
+    def averages(rows: slice) -> Floats:
+        found: Floats = (values[rows][:, left] + values[rows][:, right]) / 2
+        return found
+
+    return _shifts(averages, len(values), len(left), signed_rank(values.shape[1]))
+
+
 def unpaired_shift(baseline: Sequence[float], candidate: Sequence[float]) -> Shift | None:
     """The shift between two independent cohorts; None when they are too few for any interval of ``LEVEL``."""
-    first, second = np.asarray(baseline), np.asarray(candidate)
-    if not len(first) or not len(second):
-        return None
-    cut, coverage = unpaired_cut(len(first), len(second))
-    return _cut_out(np.subtract.outer(second, first).ravel(), cut, coverage)
+    return _one(unpaired_shifts([baseline], [candidate]), unpaired_cut(len(baseline), len(candidate)))
 
 
 def paired_shift(deltas: Sequence[float]) -> Shift | None:
     """The shift of per-pair differences; None when they are too few for any interval of ``LEVEL`` (fewer than 6)."""
-    values = np.asarray(deltas)
-    if not len(values):
-        return None
-    rows, columns = np.triu_indices(len(values))
-    cut, coverage = paired_cut(len(values))
-    return _cut_out((values[rows] + values[columns]) / 2, cut, coverage)
+    return _one(paired_shifts([deltas]), paired_cut(len(deltas)))
 
 
 def unpaired_p(baseline: Sequence[float], candidate: Sequence[float]) -> float:
@@ -75,56 +101,23 @@ def unpaired_p(baseline: Sequence[float], candidate: Sequence[float]) -> float:
 
     1 without runs. Conservative at ties, as the interval is.
     """
-    first, second = np.asarray(baseline), np.asarray(candidate)
-    if not len(first) or not len(second):
-        return 1.0
-    differences = np.subtract.outer(second, first).ravel()
-    if max(len(first), len(second)) > EXACT_RUNS:
-        mean = len(first) * len(second) / 2
-        deviation = math.sqrt(len(first) * len(second) * (len(first) + len(second) + 1) / 12)
-        return _normal_p(differences, mean, deviation)
-    return _exact_p(differences, _mann_whitney_counts(len(first), len(second)))
+    return float(unpaired_shifts([baseline], [candidate]).p[0])
 
 
 def paired_p(deltas: Sequence[float]) -> float:
     """As :func:`unpaired_p`, for per-pair differences."""
-    values = np.asarray(deltas)
-    if not len(values):
-        return 1.0
-    rows, columns = np.triu_indices(len(values))
-    averages = (values[rows] + values[columns]) / 2
-    if len(values) > EXACT_RUNS:
-        size = len(values)
-        return _normal_p(averages, size * (size + 1) / 4, math.sqrt(size * (size + 1) * (2 * size + 1) / 24))
-    return _exact_p(averages, _signed_rank_counts(len(values)))
-
-
-def _exact_p(differences: Any, counts: tuple[int, ...]) -> float:
-    against = min(int((differences >= 0).sum()), int((differences <= 0).sum()))
-    return min(1.0, 2 * sum(counts[: against + 1]) / sum(counts))
-
-
-def _normal_p(differences: Any, mean: float, deviation: float) -> float:
-    against = min(int((differences >= 0).sum()), int((differences <= 0).sum()))
-    return min(1.0, 2 * NormalDist(mean, deviation).cdf(against + 0.5))
+    return float(paired_shifts([deltas]).p[0])
 
 
 def unpaired_cut(baseline_runs: int, candidate_runs: int) -> tuple[int, float]:
     """How many of the ordered differences lie outside the interval on each side, and its exact coverage; -1 when none
     can be left out without falling below ``LEVEL``."""
-    if max(baseline_runs, candidate_runs) > EXACT_RUNS:
-        mean = baseline_runs * candidate_runs / 2
-        deviation = math.sqrt(baseline_runs * candidate_runs * (baseline_runs + candidate_runs + 1) / 12)
-        return _normal_cut(mean, deviation)
-    return _exact_cut(_mann_whitney_counts(baseline_runs, candidate_runs))
+    return mann_whitney(baseline_runs, candidate_runs).cut
 
 
 def paired_cut(pairs: int) -> tuple[int, float]:
     """As :func:`unpaired_cut`, for the ordered Walsh averages of so many pairs."""
-    if pairs > EXACT_RUNS:
-        mean = pairs * (pairs + 1) / 4
-        return _normal_cut(mean, math.sqrt(pairs * (pairs + 1) * (2 * pairs + 1) / 24))
-    return _exact_cut(_signed_rank_counts(pairs))
+    return signed_rank(pairs).cut
 
 
 def runs_needed(spread: float, effect: float, *, paired: bool) -> int | None:
@@ -141,50 +134,26 @@ def runs_needed(spread: float, effect: float, *, paired: bool) -> int | None:
     return max(math.ceil(needed), 6 if paired else 4)
 
 
-def _cut_out(ordered: Any, cut: int, coverage: float) -> Shift | None:
-    if cut < 0:
+def _one(shifts: Shifts, cut: tuple[int, float]) -> Shift | None:
+    if cut[0] < 0:
         return None
-    ordered = np.sort(ordered.astype(np.float64))
-    return Shift(float(np.median(ordered)), float(ordered[cut]), float(ordered[-1 - cut]), coverage)
+    return Shift(float(shifts.estimate[0]), float(shifts.lower[0]), float(shifts.upper[0]), cut[1])
 
 
-def _exact_cut(counts: tuple[int, ...]) -> tuple[int, float]:
-    """The largest tail that both sides may lose together; ``counts[u]`` orderings have the statistic u."""
-    total = sum(counts)
-    lost, tail = -1, 0
-    while 2 * (tail + counts[lost + 1]) <= total * (1 - LEVEL):
-        lost += 1
-        tail += counts[lost]
-    return lost, 1 - 2 * tail / total
+def _shifts(differences: Any, questions: int, size: int, null: RankNull) -> Shifts:
+    """``differences`` gives those of a slice of the questions, ``size`` each."""
+    step = max(1, _AT_ONCE // max(size, 1))
+    parts = [_part(differences(slice(at, at + step)), null) for at in range(0, max(questions, 1), step)]
+    return Shifts(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _normal_cut(mean: float, deviation: float) -> tuple[int, float]:
-    """The statistic below which (1 - LEVEL) / 2 of a normal distribution lies, with the continuity correction."""
-    lost = math.floor(mean - 0.5 + NormalDist().inv_cdf((1 - LEVEL) / 2) * deviation)
-    return lost, 1 - 2 * NormalDist(mean, deviation).cdf(lost + 0.5)
-
-
-@lru_cache(maxsize=256)
-def _mann_whitney_counts(first: int, second: int) -> tuple[int, ...]:
-    """How many of the orderings of two samples have each value of the Mann-Whitney statistic.
-
-    The generating function is the Gaussian binomial: a product of (1 - x^(first + k)) / (1 - x^k) for k = 1 .. second.
-    """
-    size = first * second + 1
-    counts = [1] + [0] * (size - 1)
-    for k in range(1, second + 1):
-        for u in range(size - 1, first + k - 1, -1):
-            counts[u] -= counts[u - first - k]
-        for u in range(k, size):
-            counts[u] += counts[u - k]
-    return tuple(counts)
-
-
-@lru_cache(maxsize=256)
-def _signed_rank_counts(pairs: int) -> tuple[int, ...]:
-    """How many of the 2^pairs choices of signs have each sum of positive ranks."""
-    counts = [1]
-    for rank in range(1, pairs + 1):
-        shifted = [0] * rank + counts
-        counts = [a + b for a, b in zip(counts + [0] * rank, shifted, strict=True)]
-    return tuple(counts)
+def _part(differences: Floats, null: RankNull) -> Shifts:
+    rows, size = differences.shape
+    against = np.minimum((differences >= 0).sum(axis=1), (differences <= 0).sum(axis=1))
+    cut, _ = null.cut
+    if cut < 0 or not size:
+        none = np.full(rows, np.nan)
+        return Shifts(none, none, none, null.p(against) if size else np.ones(rows))
+    ordered = np.sort(differences, axis=1)
+    middle = (ordered[:, (size - 1) // 2] + ordered[:, size // 2]) / 2
+    return Shifts(middle, ordered[:, cut], ordered[:, -1 - cut], null.p(against))

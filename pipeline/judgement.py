@@ -39,11 +39,15 @@ EVERY_CHANGE = Rules()
 
 @dataclass(frozen=True)
 class Samples:
-    """The samples of a comparison; ``deltas`` are those of pairs, None when the cohorts are not paired."""
+    """The samples of a comparison; ``deltas`` are those of pairs, None when the cohorts are not paired.
+
+    ``has_gaps`` is True where runs of the cohorts have no value and are left out.
+    """
 
     baseline: Sequence[float]
     candidate: Sequence[float]
     deltas: Sequence[float] | None = None
+    has_gaps: bool = False
 
     @property
     def shift(self) -> Shift | None:
@@ -87,7 +91,7 @@ def judged(samples: Samples, protocol: Interval, order: CaptureOrder, rules: Rul
         findings.append({"code": "too_few_for_interval", "message": f"an interval needs at least {needed} {what}"})
     if order.is_confounded and found in (FASTER, SLOWER) and not rules.by_protocol:
         found = UNDECIDED
-        message = "one cohort came wholly first and the machine drifted: the difference may be the machine's"
+        message = "the cohorts were not captured in turn and the machine drifted: the difference may be the machine's"
         findings.append({"code": "drift_not_separable", "message": message})
     return {
         "verdict": found,

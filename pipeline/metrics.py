@@ -1,21 +1,10 @@
-"""Any number that a run has once, compared over two cohorts: one question per label, all of them asked at once."""
+"""Numbers that a run has once per label, and what must hold before two cohorts are compared by one of them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
-
-import duckdb
-
-from ..recorder.planes import PLANES
-from .compare import COMPARISON_ID, cohort_connection
-from .multiple import family
-
-FAMILY_SCHEMA = "planewise/comparison-family/1"
 
 _OF_TIME = frozenset({"not_production_equivalent", "unsynchronized_device_region"})
 """Reasons that speak against times alone."""
@@ -56,10 +45,10 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
             frozenset({"not_production_equivalent"}),
         ),
         "device_busy": Metric(
-            "busy time of a device clock",
+            "busy time of a device, named with its clock where it has several",
             "ns",
-            "SELECT run_id, device AS label, max(busy_ns) AS value FROM device_clock_busy GROUP BY run_id, device"
-            " HAVING count(*) = 1",
+            "SELECT run_id, device || CASE WHEN count(*) OVER (PARTITION BY run_id, device) = 1 THEN ''"
+            " ELSE ' ' || clock_id END AS label, busy_ns AS value FROM device_clock_busy",
             ("device_clock_busy",),
             frozenset({"not_production_equivalent"}),
             "device_timing",
@@ -82,80 +71,3 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
     }
 )
 """Every metric by name."""
-
-_VIEWS = ("comparison_reasons", "comparison_samples")
-_CONSUMED = tuple(f"planes/{name}.parquet" for name in PLANES)
-
-
-def compare_metric_bundles(
-    baseline: Sequence[str | Path], candidate: Sequence[str | Path], metric: str, label_prefix: str = ""
-) -> dict[str, Any]:
-    """Compare two cohorts of published bundles by a metric; raises as :func:`~.compare.compare_bundles`."""
-    views = (*_VIEWS, *METRICS[metric].views)
-    with cohort_connection(baseline, candidate, only=views, consumed=_CONSUMED) as con:
-        return compare_metric(con, COMPARISON_ID, metric, label_prefix)
-
-
-def compare_metric(
-    con: duckdb.DuckDBPyConnection, comparison_id: str, metric: str, label_prefix: str = ""
-) -> dict[str, Any]:
-    """The ``planewise/comparison-family/1`` document of a comparison in ``con``.
-
-    ``rows`` has one row per label that both cohorts have, most surprising first; with ``reasons`` every verdict is
-    ineligible. A run without a value has none in the samples, never 0; ``only_in`` names labels of one cohort alone.
-    """
-    chosen = METRICS[metric]
-    samples = _samples(con, comparison_id, chosen, label_prefix)
-    both = {label: cohorts for label, cohorts in samples.items() if len(cohorts) == 2}
-    rows = family([(label, cohorts["baseline"], cohorts["candidate"]) for label, cohorts in both.items()])
-    reasons = _reasons(con, comparison_id, chosen)
-    if reasons:
-        rows = [{**row, "verdict": "ineligible"} for row in rows]
-    return {
-        "schema": FAMILY_SCHEMA,
-        "metric": metric,
-        "unit": chosen.unit,
-        "questions": len(rows),
-        "reasons": reasons,
-        "rows": rows,
-        "only_in": {
-            cohort: [label for label, cohorts in samples.items() if list(cohorts) == [cohort]]
-            for cohort in ("baseline", "candidate")
-        },
-    }
-
-
-def _samples(
-    con: duckdb.DuckDBPyConnection, comparison_id: str, metric: Metric, prefix: str
-) -> dict[str, dict[str, list[float]]]:
-    found: dict[str, dict[str, list[float]]] = defaultdict(dict)
-    query = f"""
-        SELECT label, cohort, value::DOUBLE
-        FROM ({metric.query}) JOIN cohort_members USING (run_id)
-        WHERE comparison_id = ? AND starts_with(label, ?) AND value IS NOT NULL
-        ORDER BY label, cohort, position
-    """
-    for label, cohort, value in con.execute(query, [comparison_id, prefix]).fetchall():
-        found[label].setdefault(cohort, []).append(value)
-    return dict(found)
-
-
-def _reasons(con: duckdb.DuckDBPyConnection, comparison_id: str, metric: Metric) -> list[dict[str, str]]:
-    query = "SELECT code, message FROM comparison_reasons WHERE comparison_id = ? ORDER BY reason_order"
-    reasons = [
-        {"code": code, "message": message}
-        for code, message in con.execute(query, [comparison_id]).fetchall()
-        if code not in metric.excused
-    ]
-    if metric.needs is not None:
-        incomplete = con.execute(
-            f"SELECT run_id, capture_contract.{metric.needs} FROM runs SEMI JOIN"
-            " (FROM cohort_members WHERE comparison_id = ?) USING (run_id)"
-            f" WHERE capture_contract.{metric.needs} <> 'complete' ORDER BY run_id",
-            [comparison_id],
-        ).fetchall()
-        reasons += [
-            {"code": f"{metric.needs}_incomplete", "message": f"run {run_id} declares {metric.needs} {level}"}
-            for run_id, level in incomplete
-        ]
-    return reasons

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .bundle import Receipt
-from .campaign import Campaign, CheckedBundle, PlannedComparison, campaign_tables, check_campaign, status_of
+from .campaign import Campaign, CheckedBundle, campaign_tables, check_campaign, status_of
 from .catalog import build_catalog
+from .cohorts import Cohorts, resolve_all
 from .compare import CohortMember, compare_cohorts, load_cohorts
+from .families import compare_metric
 from .fsio import write_atomic
 from .ingest_stage import IngestResult, ingest_sources
 from .judgement import EVERY_CHANGE, Rules
 from .loose import bundle_connection
-from .metrics import compare_metric
 from .nights import Change, record_night
 from .output import to_json
 from .progress import Progress
@@ -27,7 +28,7 @@ from .publish import Publication, publish
 from .qualify import Qualification, qualify
 from .store import Store, run_key
 from .tables import TABLES
-from .untrusted import lock_down, members_where
+from .untrusted import lock_down
 
 Stage = Callable[[str], Progress]
 
@@ -74,6 +75,8 @@ class NightlyReport:
     """Schema of the campaign's manifest; only our own can declare comparisons and run ids."""
     changes: list[Change]
     """Comparisons that are slower, or were the night before."""
+    without_candidate: list[str]
+    """Comparisons with every other implementation, of which there is none."""
 
 
 def run_nightly(
@@ -97,8 +100,23 @@ def run_nightly(
     build_catalog(store.path)
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
     return NightlyReport(
-        ingested, qualified, published, status, comparisons, hottest, folder, example, campaign.schema, changed
+        ingested,
+        qualified,
+        published,
+        status,
+        comparisons,
+        hottest,
+        folder,
+        example,
+        campaign.schema,
+        changed,
+        _without_candidate(campaign, comparisons),
     )
+
+
+def _without_candidate(campaign: Campaign, comparisons: Sequence[dict[str, Any]]) -> list[str]:
+    planned = [one.name for one in campaign.comparisons if one.every_implementation]
+    return [name for name in planned if not any(found["name"].startswith(f"{name}: ") for found in comparisons)]
 
 
 def _aggregate(
@@ -112,7 +130,7 @@ def _aggregate(
     folders = [check.path.resolve() for check in checks if check.receipt and check.path]
     with bundle_connection(folders) as con:
         lock_down(con, folders)
-        comparisons = [_compare(con, planned, receipts, rules) for planned in campaign.comparisons]
+        comparisons = [_compare(con, one, receipts, rules) for one in resolve_all(con, campaign.comparisons)]
         for name in ("comparisons", "cohort_members"):
             rows = con.sql(f'FROM "{name}" ORDER BY ALL').to_arrow_table()
             tables[name] = rows.cast(TABLES[name].schema)
@@ -124,19 +142,21 @@ def _aggregate(
 
 
 def _compare(
-    con: duckdb.DuckDBPyConnection, planned: PlannedComparison, receipts: dict[str, Receipt], rules: Rules
+    con: duckdb.DuckDBPyConnection, cohorts: Cohorts, receipts: dict[str, Receipt], rules: Rules
 ) -> dict[str, Any]:
     """One comparison and its labels; failed and interrupted runs take no part, invalid ones make it ineligible."""
-    chosen = [members_where(con, where) for where in (planned.baseline, planned.candidate)]
-    baseline, candidate = ([_member(receipts[run_id]) for run_id in members.complete] for members in chosen)
-    load_cohorts(con, planned.name, baseline=baseline, candidate=candidate)
-    left_out = dict(zip(("baseline", "candidate"), (list(members.left_out) for members in chosen), strict=True))
-    document = {"name": planned.name, "left_out": left_out, **compare_cohorts(con, planned.name, rules)}
-    labels = compare_metric(con, planned.name, LABEL_METRIC)["rows"] if document["comparable"] else []
+    baseline, candidate = (
+        [_member(receipts[run_id]) for run_id in members.complete] for members in (cohorts.baseline, cohorts.candidate)
+    )
+    load_cohorts(con, cohorts.name, baseline=baseline, candidate=candidate)
+    left_out = {"baseline": list(cohorts.baseline.left_out), "candidate": list(cohorts.candidate.left_out)}
+    document = {"name": cohorts.name, "left_out": left_out, **compare_cohorts(con, cohorts.name, rules)}
+    family = compare_metric(con, cohorts.name, LABEL_METRIC) if document["comparable"] else {"rows": [], "adjust": None}
+    labels, adjust = family["rows"], family["adjust"]
     matters = LABEL_SHARE * (document["baseline"]["median_ns"] or 0)
     moved = [row for row in labels if row["verdict"] in ("candidate_lower", "candidate_higher")]
     changed = sorted((row for row in moved if abs(row["shift"]) >= matters), key=lambda row: -abs(row["shift"]))
-    return {**document, "labels": changed, "labels_compared": len(labels)}
+    return {**document, "labels": changed, "labels_compared": len(labels), "labels_adjust": adjust}
 
 
 def _member(receipt: Receipt) -> CohortMember:

@@ -18,11 +18,40 @@ _WORDS = {
 }
 
 
+_LABEL_WORDS = {"candidate_lower": "less", "candidate_higher": "**more**", **_WORDS}
+_SHOWN_LABELS = 50
+
+
 def append_summary(path: Path, title: str, comparisons: Iterable[dict[str, Any]], notes: Iterable[str] = ()) -> None:
     """Append a section to a file, which is made when it is not there. Raises :class:`InputRefused` when it cannot."""
     text = "\n".join(
         [f"## {_cell(title)}", "", *markdown(comparisons), *(f"- {_cell(note)}" for note in notes), "", ""]
     )
+    _append(path, text)
+
+
+def append_family(path: Path, title: str, document: dict[str, Any]) -> None:
+    """Append a comparison by label likewise: what changed, most surprising first, and how many did not."""
+    told = [row for row in document["rows"] if row["verdict"] in ("candidate_lower", "candidate_higher")]
+    unit, rest = document["unit"], len(document["rows"]) - len(told)
+    lines = [f"## {_cell(title)}: {_cell(document['metric'])}", ""]
+    if told:
+        lines += [f"| label | verdict | baseline | candidate | shift ({unit}) | 95 % interval |", "| --- " * 6 + "|"]
+    for row in told[:_SHOWN_LABELS]:
+        numbers = [f"{row[name]:.6g}" for name in ("baseline_median", "candidate_median", "shift")]
+        cells = (
+            _cell(row["label"]),
+            _LABEL_WORDS[row["verdict"]],
+            *numbers,
+            f"{row['lower']:.6g} to {row['upper']:.6g}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", f"- {max(len(told) - _SHOWN_LABELS, 0)} more changed; {rest} labels without a proven change"]
+    lines += [f"- `{note['code']}` {_cell(note['message'])}" for note in (*document["reasons"], *document["findings"])]
+    _append(path, "\n".join([*lines, "", ""]))
+
+
+def _append(path: Path, text: str) -> None:
     try:
         with path.open("a", encoding="utf-8") as stream:
             stream.write(text)

@@ -10,17 +10,19 @@ import click
 from ...recorder.errors import CheckFailed, UsageError
 from ..bundle import refuse_output_inside_bundle
 from ..compare import compare_bundles
+from ..families import FamilyRules, compare_metric_bundles
 from ..judgement import SLOWER, Rules
-from ..metrics import METRICS, compare_metric_bundles
-from ..output import OutputFormat, Rows, write_document, write_rows
+from ..metrics import METRICS
+from ..multiple import ADJUSTMENTS, HIGHER, LOWER
+from ..output import OutputFormat, Rows, printable, write_document, write_rows
 from ..store import Store
-from ..summary import append_summary
+from ..summary import append_family, append_summary
 from ..untrusted import lock_down, members_where
 from .options import Share, StorePath, format_option, note, output_option
 
 FAMILY_COLUMNS = (
-    *("label", "verdict", "baseline_median", "candidate_median", "shift", "lower", "upper", "p", "p_holm", "p_bh"),
-    *("baseline_runs", "candidate_runs"),
+    *("label", "verdict", "baseline_median", "candidate_median", "shift", "lower", "upper"),
+    *("p", "p_holm", "p_bh", "p_joint", "baseline_runs", "candidate_runs"),
 )
 
 
@@ -53,9 +55,20 @@ FAMILY_COLUMNS = (
     help="Compare this number instead: one question per label, p values adjusted for how many there are.",
 )
 @click.option("--label-prefix", default="", help="Only labels of --metric that begin so.")
+@click.option(
+    "--adjust",
+    type=click.Choice(sorted(ADJUSTMENTS)),
+    help="Which p of --metric decides: "
+    + "; ".join(f"{name} {doc}" for name, doc in sorted(ADJUSTMENTS.items()))
+    + ". By default holm, or joint where the runs are too few for it.",
+)
 @click.option("--protocol-verdict", is_flag=True, help="Let the protocol's bootstrap interval decide.")
 @click.option("--require-eligible", is_flag=True, help="Exit with 1 when the runs do not qualify for a comparison.")
-@click.option("--fail-on", type=click.Choice(["slower"]), help="Exit with 1 on this verdict.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["slower"]),
+    help="Exit with 1 when the candidate is slower; with --metric, when a label takes more time or bytes.",
+)
 @click.option(
     "--summary-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -72,6 +85,7 @@ def compare(
     min_effect: float | None,
     metric: str | None,
     label_prefix: str,
+    adjust: str | None,
     protocol_verdict: bool,
     require_eligible: bool,
     fail_on: str | None,
@@ -91,8 +105,9 @@ def compare(
       planewise compare --baseline a/1 --baseline a/2 ... --candidate b/1 ...
       planewise compare --store S --baseline-where "comparison_identity.implementation_id = 'git:1'" \\
           --candidate-where "comparison_identity.implementation_id = 'git:2'"
-      planewise compare ... --metric host_self_time --label-prefix train/
+      planewise compare ... --metric host_self_time --label-prefix train/ --adjust joint --min-effect 2%
     """
+    _check_use(metric, label_prefix, adjust, protocol_verdict, fail_on)
     cohorts = [
         _cohort("baseline", baseline, baseline_where, store_path),
         _cohort("candidate", candidate, candidate_where, store_path),
@@ -101,12 +116,13 @@ def compare(
         for bundle in (*cohorts[0], *cohorts[1]):
             refuse_output_inside_bundle(output, bundle)
     if metric is not None:
-        return _family(
-            compare_metric_bundles(cohorts[0], cohorts[1], metric, label_prefix),
-            require_eligible,
-            output_format,
-            output,
-        )
+        rules = FamilyRules(label_prefix, adjust, min_effect)
+        found = compare_metric_bundles(cohorts[0], cohorts[1], metric, rules)
+        _write_family(found, output_format, output)
+        if summary_file is not None:
+            append_family(summary_file, "Comparison by label", found)
+        _check_family(found, require_eligible=require_eligible, fail_on=fail_on)
+        return 0
     document = compare_bundles(*cohorts, rules=Rules(min_effect, protocol_verdict))
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
@@ -127,20 +143,43 @@ def compare(
     return 0
 
 
-def _family(document: dict[str, Any], require_eligible: bool, output_format: OutputFormat, output: Path | None) -> int:
-    """Write a comparison of many labels."""
+def _check_use(
+    metric: str | None, label_prefix: str, adjust: str | None, protocol_verdict: bool, fail_on: str | None
+) -> None:
+    """Raise :class:`UsageError` for options that do not go together."""
+    if metric is None and (label_prefix or adjust):
+        raise UsageError("--label-prefix and --adjust need --metric", remedy="name the number to compare by label")
+    if metric is not None and protocol_verdict:
+        raise UsageError("the protocol has no verdict for labels", remedy="leave --protocol-verdict or --metric out")
+    if metric is not None and fail_on and METRICS[metric].unit not in ("ns", "bytes"):
+        raise UsageError(f"more of {metric} is not slower", remedy="leave --fail-on out and read the verdicts")
+
+
+def _write_family(document: dict[str, Any], output_format: OutputFormat, output: Path | None) -> None:
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)
     else:
         write_rows(Rows.of(document["rows"], FAMILY_COLUMNS), output_format)
+    changed = sum(row["verdict"] in (LOWER, HIGHER) for row in document["rows"])
+    note(f"{document['questions']} labels, {changed} changed (p adjusted: {document['adjust']})")
+    for finding in document["findings"]:
+        note(f"{finding['code']}: {finding['message']}")
+    drifting = sum(row["drifts"] for row in document["rows"])
+    if drifting:
+        note(f"drift_not_separable: {drifting} labels drift with the machine and stay open")
+
+
+def _check_family(document: dict[str, Any], *, require_eligible: bool, fail_on: str | None) -> None:
+    """Raise :class:`CheckFailed` for what the caller asked to be failed on."""
     reasons = sorted({reason["code"] for reason in document["reasons"]})
-    changed = sum(row["verdict"] in ("candidate_lower", "candidate_higher") for row in document["rows"])
-    note(f"{document['questions']} labels, {changed} changed")
     if reasons:
         note(f"not eligible: {', '.join(reasons)}")
+    higher = [row["label"] for row in document["rows"] if row["verdict"] == HIGHER]
+    if fail_on and higher:
+        names = ", ".join(printable(label) for label in higher[:3]) + (" and others" if len(higher) > 3 else "")
+        raise CheckFailed(f"{len(higher)} labels take more: {names}", remedy="the intervals say how much")
     if require_eligible and reasons:
         raise CheckFailed(f"the comparison is not eligible: {', '.join(reasons)}", remedy="the reasons say why")
-    return 0
 
 
 def _cohort(name: str, bundles: tuple[Path, ...], where: str | None, store_path: Path | None) -> list[Path]:

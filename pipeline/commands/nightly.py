@@ -116,6 +116,8 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
     )
     if not report.comparisons:
         yield _no_comparisons(report)
+    for name in report.without_candidate:
+        yield f"comparison {printable(name)}: no other implementation has a complete run under those conditions"
     for comparison in report.comparisons:
         yield from _comparison(comparison)
     for change in report.changes:
@@ -160,7 +162,7 @@ def _published(report: NightlyReport) -> str:
 
 def _no_comparisons(report: NightlyReport) -> str:
     if report.schema == OWN_SCHEMA:
-        return "comparisons: the manifest declares none"
+        return "comparisons: none" if report.without_candidate else "comparisons: the manifest declares none"
     return (
         f"comparisons: a manifest of schema {report.schema} can declare none; it plans bundles by their paths, "
         f"and {OWN_SCHEMA} plans run ids of the store and compares cohorts"
@@ -188,7 +190,8 @@ def _comparison(comparison: dict[str, Any]) -> Iterator[str]:
     for row in comparison["labels"]:
         word = "more" if row["verdict"] == "candidate_higher" else "less"
         change = f"{_ms(row['baseline_median'])} -> {_ms(row['candidate_median'])} ms"
-        yield f"  {word} host time in {printable(row['label'])}: {change}, adjusted p {row['p_holm']:.2g}"
+        p = row[f"p_{comparison['labels_adjust']}"]
+        yield f"  {word} host time in {printable(row['label'])}: {change}, adjusted p {p:.2g}"
     if comparison["runs_needed"]:
         yield f"  {comparison['runs_needed']} runs a cohort would settle it"
     for finding in comparison["findings"]:

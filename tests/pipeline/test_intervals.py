@@ -9,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planewise.pipeline import intervals
 from planewise.pipeline.intervals import (
     EXACT_RUNS,
     paired_cut,
+    paired_p,
     paired_shift,
+    paired_shifts,
     runs_needed,
     unpaired_cut,
+    unpaired_p,
     unpaired_shift,
+    unpaired_shifts,
 )
 
 SAMPLES = st.lists(st.integers(-1000, 1000), min_size=4, max_size=9)
@@ -121,3 +126,32 @@ def test_the_runs_needed_do_resolve_the_effect_four_times_in_five() -> None:
     generator = np.random.default_rng(7)
     found = [unpaired_shift(generator.normal(0, 1, runs), generator.normal(1, 1, runs)) for _ in range(2000)]
     assert 0.77 <= sum(shift is not None and shift.lower > 0 for shift in found) / len(found) <= 0.86
+
+
+def test_many_questions_in_one_pass_are_those_asked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(4)
+    first, second = rng.integers(0, 30, (25, 6)), rng.integers(0, 30, (25, 5))
+    monkeypatch.setattr(intervals, "_AT_ONCE", 200)  # Six questions of thirty differences in each turn.
+    many, pairs = unpaired_shifts(first, second), paired_shifts(first - 15)
+    for at in range(25):
+        one, pair = unpaired_shift(first[at].tolist(), second[at].tolist()), paired_shift((first[at] - 15).tolist())
+        assert one is not None
+        assert pair is not None
+        p = unpaired_p(first[at].tolist(), second[at].tolist())
+        assert [column[at] for column in many] == [one.estimate, one.lower, one.upper, p]
+        p = paired_p((first[at] - 15).tolist())
+        assert [column[at] for column in pairs] == [pair.estimate, pair.lower, pair.upper, p]
+
+
+def test_no_questions_and_no_runs_have_no_answer() -> None:
+    assert len(unpaired_shifts(np.empty((0, 5)), np.empty((0, 5))).p) == 0
+    assert (unpaired_p([], [1.0]), paired_p([])) == (1.0, 1.0)
+    assert (unpaired_shift([], [1.0]), paired_shift([])) == (None, None)
+
+
+def test_the_largest_durations_are_subtracted_as_integers() -> None:
+    # As floats these are all equal; their differences are 1 to 7, the median of 16 is 4.
+    big = 2**63 - 8
+    found = unpaired_shift([big - n for n in range(4)], [big + 4 - n for n in range(4)])
+    assert found is not None
+    assert (found.lower, found.estimate, found.upper) == (1.0, 4.0, 7.0)

@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planewise.pipeline.cli import run
-from planewise.pipeline.metrics import METRICS, compare_metric
-from planewise.pipeline.multiple import adjusted, family
+from planewise.pipeline.families import FamilyRules, compare_metric
+from planewise.pipeline.judgement import Samples
+from planewise.pipeline.metrics import METRICS
+from planewise.pipeline.multiple import adjusted, family, fewest_runs
 from support import TinyStore
 
 ROOT = Path(__file__).parents[2]
@@ -44,15 +46,23 @@ def test_adjusted_p_values_are_those_of_their_definitions(p: list[float]) -> Non
 
 def test_one_changed_label_among_many_is_found_and_no_other() -> None:
     rng = np.random.default_rng(7)
-    labels: list[Any] = [(f"same {n}", list(rng.normal(0, 1, 8)), list(rng.normal(0, 1, 8))) for n in range(50)]
-    rows = family([*labels, ("slower", LOW, HIGH)])
+    labels = [(f"same {n}", Samples(list(rng.normal(0, 1, 8)), list(rng.normal(0, 1, 8)))) for n in range(50)]
+    rows = family([*labels, ("slower", Samples(LOW, HIGH))])
     assert [row["label"] for row in rows if row["verdict"] != "inconclusive"] == ["slower"]
     assert (rows[0]["verdict"], rows[0]["shift"]) == ("candidate_higher", 10.0)
 
 
 def test_too_few_runs_stay_open() -> None:
-    (row,) = family([("few", [1.0, 2], [8.0, 9])])
+    (row,) = family([("few", Samples([1.0, 2], [8.0, 9]))])
     assert (row["verdict"], row["shift"], row["baseline_median"]) == ("inconclusive", None, 1.5)
+
+
+def test_how_many_runs_a_family_needs_is_counted() -> None:
+    # 2 / C(2n, n) a label: 2 / 70 at four runs, 2 / 252, 2 / 924; 2 / 2^n for pairs.
+    assert fewest_runs(1, paired=False) == 4
+    assert fewest_runs(7, paired=False) == 6
+    assert fewest_runs(1000, paired=False) == 9  # 2 / 48,620
+    assert fewest_runs(10, paired=True) == 9  # 10 * 2 / 512
 
 
 def cohorts(tiny: TinyStore, **contract: str) -> TinyStore:
@@ -74,7 +84,7 @@ def test_host_time_is_compared_by_label_whatever_the_scope(tiny: TinyStore) -> N
     verdicts = {row["label"]: row["verdict"] for row in document["rows"]}
     assert verdicts["attention"] == "candidate_higher"
     assert document["only_in"] == {"baseline": [], "candidate": []}
-    chosen = compare_metric(tiny.con, "c", "host_self_time", "att")
+    chosen = compare_metric(tiny.con, "c", "host_self_time", FamilyRules("att"))
     assert [row["label"] for row in chosen["rows"]] == ["attention"]
 
 
