@@ -13,17 +13,13 @@ from ..compare import compare_bundles
 from ..families import FamilyRules, compare_metric_bundles
 from ..judgement import SLOWER, Rules
 from ..metrics import METRICS
-from ..multiple import ADJUSTMENTS, HIGHER, LOWER
-from ..output import OutputFormat, Rows, printable, write_document, write_rows
+from ..multiple import ADJUSTMENTS
+from ..output import OutputFormat, Rows, write_document, write_rows
 from ..store import Store
 from ..summary import append_family, append_summary
 from ..untrusted import lock_down, members_where
+from .compare_family import check_family, write_family
 from .options import Share, StorePath, format_option, note, output_option
-
-FAMILY_COLUMNS = (
-    *("label", "verdict", "baseline_median", "candidate_median", "shift", "lower", "upper"),
-    *("p", "p_holm", "p_bh", "p_joint", "baseline_runs", "candidate_runs"),
-)
 
 
 @click.command()
@@ -118,10 +114,10 @@ def compare(
     if metric is not None:
         rules = FamilyRules(label_prefix, adjust, min_effect)
         found = compare_metric_bundles(cohorts[0], cohorts[1], metric, rules)
-        _write_family(found, output_format, output)
+        write_family(found, output_format, output)
         if summary_file is not None:
             append_family(summary_file, "Comparison by label", found)
-        _check_family(found, require_eligible=require_eligible, fail_on=fail_on)
+        check_family(found, require_eligible=require_eligible, fail_on=fail_on)
         return 0
     document = compare_bundles(*cohorts, rules=Rules(min_effect, protocol_verdict))
     if output is not None or output_format is OutputFormat.JSON:
@@ -153,33 +149,6 @@ def _check_use(
         raise UsageError("the protocol has no verdict for labels", remedy="leave --protocol-verdict or --metric out")
     if metric is not None and fail_on and METRICS[metric].unit not in ("ns", "bytes"):
         raise UsageError(f"more of {metric} is not slower", remedy="leave --fail-on out and read the verdicts")
-
-
-def _write_family(document: dict[str, Any], output_format: OutputFormat, output: Path | None) -> None:
-    if output is not None or output_format is OutputFormat.JSON:
-        write_document(document, output)
-    else:
-        write_rows(Rows.of(document["rows"], FAMILY_COLUMNS), output_format)
-    changed = sum(row["verdict"] in (LOWER, HIGHER) for row in document["rows"])
-    note(f"{document['questions']} labels, {changed} changed (p adjusted: {document['adjust']})")
-    for finding in document["findings"]:
-        note(f"{finding['code']}: {finding['message']}")
-    drifting = sum(row["drifts"] for row in document["rows"])
-    if drifting:
-        note(f"drift_not_separable: {drifting} labels drift with the machine and stay open")
-
-
-def _check_family(document: dict[str, Any], *, require_eligible: bool, fail_on: str | None) -> None:
-    """Raise :class:`CheckFailed` for what the caller asked to be failed on."""
-    reasons = sorted({reason["code"] for reason in document["reasons"]})
-    if reasons:
-        note(f"not eligible: {', '.join(reasons)}")
-    higher = [row["label"] for row in document["rows"] if row["verdict"] == HIGHER]
-    if fail_on and higher:
-        names = ", ".join(printable(label) for label in higher[:3]) + (" and others" if len(higher) > 3 else "")
-        raise CheckFailed(f"{len(higher)} labels take more: {names}", remedy="the intervals say how much")
-    if require_eligible and reasons:
-        raise CheckFailed(f"the comparison is not eligible: {', '.join(reasons)}", remedy="the reasons say why")
 
 
 def _cohort(name: str, bundles: tuple[Path, ...], where: str | None, store_path: Path | None) -> list[Path]:
