@@ -134,8 +134,22 @@ def speed() -> Iterator[str]:
     found = family([(f"l{n}", Samples(list(a), list(b))) for n, (a, b) in enumerate(labels)], adjust="joint")
     own = time.perf_counter() - begun
     yield f"1,000 labels of 10 against 10 runs, intervals, p, Holm and Benjamini-Hochberg: {own:.3f} s"
+    floor = _shared_weights(labels)
+    yield f"10,000 resamples of means by shared weights: {floor:.3f} s; ours is {own / floor:.1f} times as long"
     yield from _against_scipy(labels, own)
     yield from _against_statsmodels(np.array([row["p"] for row in found]))
+
+
+def _shared_weights(labels: list[Any]) -> float:
+    """The fastest bootstrap of means known here: every label shares the counts of a resample."""
+    rng = np.random.default_rng(3)
+    begun = time.perf_counter()
+    baseline, candidate = (np.stack([pair[side] for pair in labels]) for side in (0, 1))
+    runs = baseline.shape[1]
+    weights = [rng.multinomial(runs, np.full(runs, 1 / runs), 10_000) / runs for _ in range(2)]
+    deltas = np.sort(candidate @ weights[1].T - baseline @ weights[0].T, axis=1)
+    assert (deltas[:, 249] <= deltas[:, 9749]).all()
+    return time.perf_counter() - begun
 
 
 def _against_scipy(labels: list[Any], own: float) -> Iterator[str]:
