@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .pipeline import infer as infer
+    from . import infer as infer
     from .pipeline.capture_run import CaptureRun as CaptureRun
     from .pipeline.store import open_store as open_store
     from .recorder.contract import CaptureContract as CaptureContract
@@ -85,14 +85,14 @@ _HOMES = {
     "open_store": ".pipeline.store",
 }
 
-_MODULES = {"infer": ".pipeline.infer"}
+_MODULES = ("infer",)
 
 __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        value = import_module(_MODULES[name], __name__)
+        value = import_module(f".{name}", __name__)
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name], __name__), name)
     else:

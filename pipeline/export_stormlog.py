@@ -18,9 +18,9 @@ from typing import Any
 import duckdb
 
 from ..recorder.errors import Conflict, InputRefused
+from ..recorder.infer_activity import ActivityReferenceEvent
 from ..recorder.infer_base import CorrelationContext, CorrelationEvent, entity_of
 from ..recorder.infer_events import (
-    ActivityReferenceEvent,
     ArtifactIdentityEvent,
     CapabilityEvent,
     ClockAlignmentEvent,

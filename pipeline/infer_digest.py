@@ -28,8 +28,10 @@ def mixed(values: Any) -> Any:
 
 
 def column_digests(column: Any) -> Any:
-    """One digest per value of a column of strings or of whole numbers; NULL has its own."""
+    """One digest per value of a column of strings or of whole numbers, also coded ones; NULL has its own."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(array.type):
+        return _coded(array)
     if pa.types.is_string(array.type):
         found = _strings(array)
     else:
@@ -37,6 +39,14 @@ def column_digests(column: Any) -> Any:
         found = mixed(filled.to_numpy(zero_copy_only=False).view(np.uint64) + np.uint64(1))
     if array.null_count:
         found[array.is_null().to_numpy(zero_copy_only=False)] = _NULL
+    return found
+
+
+def _coded(array: Any) -> Any:
+    if not len(array.dictionary):
+        return np.full(len(array), _NULL)
+    found = column_digests(array.dictionary)[pc.fill_null(array.indices, 0).to_numpy()]
+    found[array.indices.is_null().to_numpy(zero_copy_only=False)] = _NULL
     return found
 
 

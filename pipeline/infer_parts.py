@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,6 +18,8 @@ from ..recorder.planes import PLANES
 from .fsio import sync_file, sync_folder
 from .infer_attachments import copy_measured
 from .infer_rows import ENGINE_COLUMNS
+
+GROUP_ROWS = 1 << 15
 
 
 def write_part(
@@ -76,12 +80,33 @@ def _write(path: Path, plane: str, run_id: str, seq: int, tables: list[Any]) -> 
     if not tables:
         return
     schema = PLANES[plane].schema
-    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as writer:
-        for table in tables:
-            numbers = pa.array(range(seq, seq + table.num_rows), pa.int64())
-            seq += table.num_rows
-            given = {"run_id": pa.repeat(run_id, table.num_rows), "seq": numbers}
-            given |= {name: table.column(name) for name in table.column_names}
-            columns = [given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema]
-            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+    # A dictionary of ids that are all different only costs.
+    repeated = [name for name in schema.names if name not in ("seq", "event_id", "activity_id", "start_ns")]
+    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1, use_dictionary=repeated) as writer:
+        for group in _groups(tables):
+            parts = []
+            for table in group:
+                parts.append(_completed(table, schema, run_id, seq))
+                seq += table.num_rows
+            writer.write_table(pa.concat_tables(parts))
     sync_file(path)
+
+
+def _groups(tables: list[Any]) -> Iterator[list[Any]]:
+    """Tables of about ``GROUP_ROWS`` rows together: one row group."""
+    group: list[Any] = []
+    for table in tables:
+        group.append(table)
+        if sum(part.num_rows for part in group) >= GROUP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _completed(table: Any, schema: Any, run_id: str, seq: int) -> Any:
+    """The table with all columns of its plane, rows numbered from ``seq`` on."""
+    given = {"run_id": pa.repeat(run_id, table.num_rows), "seq": pa.array(np.arange(seq, seq + table.num_rows))}
+    given |= {name: table.column(name).cast(schema.field(name).type) for name in table.column_names}
+    columns = [given.get(field.name, pa.nulls(table.num_rows, field.type)) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -10,21 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import socket
-import uuid
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import __version__
 from ..recorder.errors import Conflict, ContractError, UsageError
 from ..recorder.infer_base import CorrelationContext
 from ..recorder.infer_capture import (
     AbsentComponent,
-    CaptureCapabilities,
     EngineAdapter,
     EngineCapture,
     SessionSummary,
@@ -33,13 +28,11 @@ from ..recorder.infer_capture import (
 )
 from ..recorder.infer_events import CapabilityEvent
 from .infer_attachments import attachment_row
+from .infer_capabilities import capabilities
 from .infer_columns import Columns
 from .infer_conflicts import fresh_rows
 from .infer_index import INDEX, Index, create_index, held
 from .infer_parts import write_part
-
-PRODUCER = "planewise.infer.capture"
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
@@ -130,12 +123,12 @@ def _append(
     folder: Path, index: Index, columns: Columns, engine: Any, trace: Any, run_id: str, session: SessionSummary
 ) -> AppendReceipt:
     _check_place(index, folder, run_id, session)
-    capabilities = _capabilities(engine, trace, run_id, session)
+    said = capabilities(engine, trace, run_id, session)
     copies: dict[str, Path] = {}
     rows = [_session_row(session)]
     if isinstance(trace, TraceCapture):
         rows += [attachment_row(item, folder, session.session_id, copies) for item in trace.attachments]
-    digest = _digest(columns, capabilities, rows)
+    digest = _digest(columns, said, rows)
     if (number := index.part_of(digest)) is not None:
         return AppendReceipt("unchanged", number)
     fresh = _add_to_envelope(index, rows)
@@ -146,7 +139,7 @@ def _append(
     number, first = index.next()
     activities, events = fresh_rows(index, number, columns)
     columns_of_capabilities = Columns(lambda context: None)
-    columns_of_capabilities.add(capabilities, None)
+    columns_of_capabilities.add(said, None)
     columns.contexts |= columns_of_capabilities.contexts
     defined = {id_: columns.contexts[id_] for id_ in index.unknown_contexts(sorted(columns.contexts))}
     tables = [*events, *columns_of_capabilities.events.tables]
@@ -191,66 +184,16 @@ def _add_to_envelope(index: Index, rows: list[dict[str, Any]]) -> list[dict[str,
     return fresh
 
 
-def _capabilities(engine: Any, trace: Any, run_id: str, session: SessionSummary) -> list[CapabilityEvent]:
-    context = CorrelationContext(
-        run_id=run_id,
-        session_id=session.session_id,
-        producer_id=PRODUCER,
-        source=PRODUCER,
-        source_version=__version__,
-        clock_domain=_clock_domain(session.host),
-        clock_kind="wall",
-        collection_mode="active",
-        provenance="observed",
-        host=session.host,
-        pid=session.pid,
-        rank=session.rank,
-        local_rank=session.local_rank,
-        world_size=session.world_size,
-    )
-    return [
-        _capability(name, capture, context)
-        for name, capture in (("engine_adapter", engine), ("trace_collector", trace))
-    ]
-
-
-def _capability(name: str, capture: Any, context: CorrelationContext) -> CapabilityEvent:
-    event_id = f"{name}:{uuid.uuid4()}"
-    if isinstance(capture, AbsentComponent):
-        metadata = {"reason": capture.reason} | ({"detail": capture.detail} if capture.detail else {})
-        return CapabilityEvent(context=context, event_id=event_id, component=name, available=False, metadata=metadata)
-    own: CaptureCapabilities = capture.capabilities
-    return CapabilityEvent(
-        context=context,
-        event_id=event_id,
-        component=name,
-        available=True,
-        supported=list(own.supported),
-        enabled=list(own.enabled),
-        collected=list(own.collected),
-        metadata={"summary": capture.summary} if capture.summary else {},
-    )
-
-
-def _clock_domain(host: str) -> str:
-    """The wall clock of a host; only this host's own names its boot, which another machine cannot know."""
-    boot = ""
-    if host == socket.gethostname():
-        with suppress(OSError):
-            boot = _BOOT.read_text(encoding="ascii").strip()
-    return "/".join(part for part in (host, boot, "unix_epoch_ns") if part)
-
-
-def _digest(columns: Columns, capabilities: list[CapabilityEvent], rows: list[dict[str, Any]]) -> str:
+def _digest(columns: Columns, said: list[CapabilityEvent], rows: list[dict[str, Any]]) -> str:
     """The digest of an append: all that it says, in order, without the ids that are made up here."""
     content = hashlib.sha256()
     for gathered in (columns.activities, columns.events):
         for keys, facts in zip(gathered.event_keys, gathered.facts, strict=True):
             content.update(np.stack([keys, facts]).tobytes())
         content.update(b"|")
-    said = [replace(event, event_id=event.component).to_record() for event in capabilities]
+    records = [replace(event, event_id=event.component).to_record() for event in said]
     try:
-        content.update(json.dumps([said, rows], sort_keys=True, allow_nan=False).encode())
+        content.update(json.dumps([records, rows], sort_keys=True, allow_nan=False).encode())
     except (TypeError, ValueError) as error:
         raise ContractError(
             f"a summary or the metadata of an attachment is no JSON: {error}", code="not_json"

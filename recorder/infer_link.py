@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .infer_activity import ActivityReferenceEvent
 from .infer_base import CorrelationEvent, EntityRef
-from .infer_events import ActivityReferenceEvent
 
 Key = tuple[Any, ...]
 

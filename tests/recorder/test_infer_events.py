@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planewise.recorder.errors import ContractError
+from planewise.recorder.infer_activity import ActivityReferenceEvent
 from planewise.recorder.infer_base import CorrelationContext, EntityRef, context_id, entity_id, entity_of
 from planewise.recorder.infer_capture import (
     AbsentComponent,
@@ -15,7 +16,6 @@ from planewise.recorder.infer_capture import (
     create_session_summary,
 )
 from planewise.recorder.infer_events import (
-    ActivityReferenceEvent,
     ArtifactIdentityEvent,
     CapabilityEvent,
     ClockAlignmentEvent,

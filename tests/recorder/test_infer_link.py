@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from planewise.recorder.infer_activity import ActivityReferenceEvent
 from planewise.recorder.infer_base import CorrelationContext, EntityRef
-from planewise.recorder.infer_events import ActivityReferenceEvent, IterationEvent
+from planewise.recorder.infer_events import IterationEvent
 from planewise.recorder.infer_link import explain_unlinked, link_trace_activities
 
 FIXED = {"run_id": "r", "session_id": "s", "producer_id": "p", "source": "x", "clock_domain": "c"}

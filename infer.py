@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..recorder.infer_base import CorrelationContext, CorrelationEvent, EntityRef
-from ..recorder.infer_capture import (
+from .pipeline.infer_store import AppendReceipt, append_inference_capture, create_inference_artifact
+from .recorder.infer_activity import ActivityReferenceEvent
+from .recorder.infer_base import CorrelationContext, CorrelationEvent, EntityRef
+from .recorder.infer_capture import (
     AbsentComponent,
     CaptureCapabilities,
     EngineAdapter,
@@ -14,8 +16,7 @@ from ..recorder.infer_capture import (
     TraceCollector,
     create_session_summary,
 )
-from ..recorder.infer_events import (
-    ActivityReferenceEvent,
+from .recorder.infer_events import (
     ArtifactIdentityEvent,
     CapabilityEvent,
     ClockAlignmentEvent,
@@ -24,8 +25,7 @@ from ..recorder.infer_events import (
     RequestEvent,
     StageEvent,
 )
-from ..recorder.infer_link import Unlinked, explain_unlinked, link_trace_activities
-from .infer_store import AppendReceipt, append_inference_capture, create_inference_artifact
+from .recorder.infer_link import Unlinked, explain_unlinked, link_trace_activities
 
 __all__ = [
     "AbsentComponent",
