@@ -10,7 +10,7 @@ STORE ?= store
 ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
 
-.PHONY: help run test test-slow check docs coverage captures bench bench-recorder bench-compare gpu-check fuzz clean
+.PHONY: help run test test-slow check docs coverage captures bench bench-recorder bench-compare bench-infer gpu-check fuzz clean
 
 help: ## print these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -62,6 +62,10 @@ bench-recorder: $(VENV)/.installed-test ## what recording costs, by hand and aut
 bench-compare: $(VENV)/.installed-test ## how often a verdict is wrong, and what many questions cost
 	$(INSTALL) -e '.[bench]'
 	$(BIN)/python benchmarks/compare.py
+
+bench-infer: $(VENV)/.installed-test ## what an append to an inference artifact costs, against stormlog
+	$(INSTALL) -e '.[stormlog]'
+	$(BIN)/python benchmarks/infer.py
 
 gpu-check: $(VENV)/.installed-test ## check the recorder on a GPU (needs PyTorch with CUDA, and the extra nvml)
 	$(BIN)/python benchmarks/gpu_check.py

@@ -20,7 +20,10 @@ import pytest
 from planewise.pipeline.cli import cli, run
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md")
+PAGES = (
+    *("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md"),
+    "docs/infer.md",
+)
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
 INLINE = re.compile(r"`(planewise [^`\n]+)`")
@@ -69,6 +72,7 @@ def run_command(line: str, where: str) -> None:
         "docs/traces.md",
         "docs/record-torch.md",
         "docs/compare.md",
+        "docs/infer.md",
     ],
 )
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from mutate import mutant
 
 from planewise.ingest.base import READERS, detect_format
 from planewise.recorder.errors import InputRefused
+from support import emptied
 
 PROCESS, OTHER = (1 << 48) | (7 << 24), (1 << 48) | (8 << 24)
 THREAD = PROCESS | 3
@@ -351,3 +352,27 @@ def read_all(path: Path) -> dict[str, list[dict[str, Any]]]:
     for part in READERS["nsys-sqlite"].read(path):
         planes.setdefault(part.plane, []).extend(part.table.to_pylist())
     return planes
+
+
+def test_ranges_of_iterations_own_the_work_that_their_thread_launched(export):
+    # The second launch lies in no range of its thread: that range was pushed by another one.
+    path = export(
+        CUPTI_ACTIVITY_KIND_KERNEL=[KERNEL, (170, 175, 1, 2, 7, 56, PROCESS, 1, 2, None, None)],
+        CUPTI_ACTIVITY_KIND_RUNTIME=[CALL, (140, 145, 0, THREAD, 56, 3)],
+        NVTX_EVENTS=[
+            (100, 130, 59, "stormlog.iteration/vllm/3", THREAD, None, 0),
+            (135, 160, 59, "stormlog.iteration/vllm/4", OTHER | 5, None, 0),
+        ],
+    )
+    store = emptied()
+    for part in READERS["nsys-sqlite"].read(path):
+        store.insert(part.plane, part.table)
+    assert store.rows("SELECT iteration_id, process_id, thread_id FROM iteration_ranges ORDER BY 1") == [
+        ("vllm/3", 7, 3),
+        ("vllm/4", 8, 5),
+    ]
+    links = "SELECT iteration_id, reason FROM launch_iteration_links ORDER BY seq"
+    assert store.rows(links) == [("vllm/3", None), (None, "launch_outside_iteration_range")]
+    times = "SELECT iteration_id, busy_ns FROM iteration_gpu_time ORDER BY 1"
+    assert store.rows(times) == [("vllm/3", 10), ("vllm/4", None)]
+    assert store.rows("SELECT reason, busy_ns FROM unattributed_gpu_time") == [("launch_outside_iteration_range", 5)]
