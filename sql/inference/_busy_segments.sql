@@ -1,50 +1,68 @@
 -- A device clock is cut at every begin and end. Between two cuts nothing begins or ends, so a segment has one set of
 -- owners, and the segments of a clock add up to its busy time exactly.
--- Intervals are first put into clusters, runs of overlapping ones, so that a segment meets those of its cluster alone.
+-- The work of one owner is merged first, and each merged interval is then a range of numbered cuts: it meets the segments
+-- that it covers and no other, however long work overlaps without a break.
 WITH reached AS (
     SELECT
         *,
         max(end_ns) OVER (
-            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns, seq
+            PARTITION BY run_id, device, clock_id, clock_kind, iteration_id, reason ORDER BY start_ns, end_ns, seq
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reached_ns
     FROM _busy_intervals
     WHERE end_ns > start_ns
 ),
-clustered AS (
+numbered AS (
     SELECT
         * EXCLUDE (reached_ns),
-        count(*) FILTER (reached_ns IS NULL OR start_ns >= reached_ns) OVER (
-            PARTITION BY run_id, device, clock_id, clock_kind ORDER BY start_ns, end_ns, seq
+        count(*) FILTER (reached_ns IS NULL OR start_ns > reached_ns) OVER (
+            PARTITION BY run_id, device, clock_id, clock_kind, iteration_id, reason ORDER BY start_ns, end_ns, seq
             ROWS UNBOUNDED PRECEDING
-        ) AS cluster
+        ) AS island
     FROM reached
 ),
-cuts AS (
-    SELECT DISTINCT run_id, device, clock_id, clock_kind, cluster, unnest([start_ns, end_ns]) AS start_ns
-    FROM clustered
+owned AS (
+    SELECT
+        run_id, device, clock_id, clock_kind, iteration_id, reason, min(start_ns) AS start_ns, max(end_ns) AS end_ns
+    FROM numbered
+    GROUP BY run_id, device, clock_id, clock_kind, iteration_id, reason, island
 ),
-pieces AS (
+times AS (
+    SELECT run_id, device, clock_id, clock_kind, start_ns AS at_ns FROM owned
+    UNION
+    SELECT run_id, device, clock_id, clock_kind, end_ns FROM owned
+),
+cuts AS (
     SELECT
         *,
-        lead(start_ns) OVER (PARTITION BY run_id, device, clock_id, clock_kind, cluster ORDER BY start_ns) AS end_ns
-    FROM cuts
+        row_number() OVER clock AS cut,
+        lead(at_ns) OVER clock - at_ns AS duration_ns
+    FROM times
+    WINDOW clock AS (PARTITION BY run_id, device, clock_id, clock_kind ORDER BY at_ns)
+),
+covered AS (
+    SELECT
+        o.run_id, o.device, o.clock_id, o.clock_kind, o.iteration_id, o.reason,
+        unnest(range(first.cut, last.cut)) AS cut
+    FROM owned AS o
+    JOIN cuts AS first
+        ON first.run_id = o.run_id AND first.device = o.device AND first.clock_id = o.clock_id
+        AND first.clock_kind = o.clock_kind AND first.at_ns = o.start_ns
+    JOIN cuts AS last
+        ON last.run_id = o.run_id AND last.device = o.device AND last.clock_id = o.clock_id
+        AND last.clock_kind = o.clock_kind AND last.at_ns = o.end_ns
 )
 SELECT
-    piece.run_id,
-    piece.device,
-    piece.clock_id,
-    piece.clock_kind,
-    piece.start_ns,
-    piece.end_ns - piece.start_ns AS duration_ns,
-    list(DISTINCT busy.iteration_id ORDER BY busy.iteration_id) FILTER (busy.iteration_id IS NOT NULL) AS iterations,
-    list(DISTINCT busy.reason ORDER BY busy.reason) FILTER (busy.iteration_id IS NULL) AS reasons
-FROM pieces AS piece
-JOIN clustered AS busy
-    ON busy.run_id = piece.run_id AND busy.device = piece.device AND busy.clock_id = piece.clock_id
-    AND busy.clock_kind = piece.clock_kind AND busy.cluster = piece.cluster
-    AND busy.start_ns <= piece.start_ns AND busy.end_ns >= piece.end_ns
-WHERE piece.end_ns IS NOT NULL
+    c.run_id,
+    c.device,
+    c.clock_id,
+    c.clock_kind,
+    cuts.at_ns AS start_ns,
+    cuts.duration_ns,
+    list(DISTINCT c.iteration_id ORDER BY c.iteration_id) FILTER (c.iteration_id IS NOT NULL) AS iterations,
+    list(DISTINCT c.reason ORDER BY c.reason) FILTER (c.iteration_id IS NULL) AS reasons
+FROM covered AS c
+JOIN cuts USING (run_id, device, clock_id, clock_kind, cut)
 GROUP BY ALL;
 
 COMMENT ON VIEW _busy_segments IS
