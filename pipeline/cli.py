@@ -23,6 +23,7 @@ from .commands.protocol import protocol
 from .commands.publish import publish
 from .commands.qualify import qualify
 from .commands.query import query
+from .commands.report import report
 from .commands.rules import rules
 from .commands.schema import schema
 from .commands.series import series
@@ -56,6 +57,7 @@ for _command in (
     series,
     export,
     overview,
+    report,
     query,
     sql,
     catalog,

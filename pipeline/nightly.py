@@ -30,6 +30,9 @@ from .store import Store, run_key
 from .tables import TABLES
 from .untrusted import lock_down
 
+REPORT = "report.html"
+"""The page of a campaign, in its folder (docs/report.md)."""
+
 Stage = Callable[[str], Progress]
 
 HOTTEST = """
@@ -80,7 +83,12 @@ class NightlyReport:
 
 
 def run_nightly(
-    store: Store, campaign: Campaign, sources: Sequence[Path], stage: Stage, rules: Rules = EVERY_CHANGE
+    store: Store,
+    campaign: Campaign,
+    sources: Sequence[Path],
+    stage: Stage,
+    rules: Rules = EVERY_CHANGE,
+    viewers: bool = True,
 ) -> NightlyReport:
     """Run all stages over ``sources``, then aggregate ``campaign`` and write its documents into the store.
 
@@ -89,7 +97,7 @@ def run_nightly(
     """
     ingested = ingest_sources(store, sources, progress=stage("ingest"))
     qualified = qualify(store, progress=stage("qualify"))
-    published = publish(store, progress=stage("publish"))
+    published = publish(store, progress=stage("publish"), viewers=viewers)
     checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)
@@ -98,6 +106,7 @@ def run_nightly(
     folder = _write_documents(store, campaign, status, comparisons)
     changed = record_night(store, campaign.campaign_id, comparisons)
     build_catalog(store.path)
+    _write_page(store, campaign, folder / REPORT)
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
     return NightlyReport(
         ingested,
@@ -117,6 +126,16 @@ def run_nightly(
 def _without_candidate(campaign: Campaign, comparisons: Sequence[dict[str, Any]]) -> list[str]:
     planned = [one.name for one in campaign.comparisons if one.every_implementation]
     return [name for name in planned if not any(found["name"].startswith(f"{name}: ") for found in comparisons)]
+
+
+def _write_page(store: Store, campaign: Campaign, path: Path) -> None:
+    from .pages.campaign_page import campaign_page  # Loads the templates and the charts.
+
+    con = store.connect()
+    try:
+        write_atomic(path, campaign_page(con, store.path, campaign.campaign_id, path).encode())
+    finally:
+        con.close()
 
 
 def _aggregate(

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..recorder.errors import Conflict, InputRefused, PlanewiseError
 from .bundle import MANIFEST, Receipt, verify_bundle, write_manifest
 from .fsio import sync_folder, sync_tree, walk
 from .progress import Progress
 from .store import RunFolder, Store
+
+if TYPE_CHECKING:
+    from .pages.viewer import Viewers
 
 PUBLICATION_SCHEMA = "planewise/publication/1"
 """Format of a publication receipt."""
@@ -22,7 +27,8 @@ PUBLICATION_SCHEMA = "planewise/publication/1"
 class Publication:
     """What became of one run: ``status`` is published, already_published or refused.
 
-    ``manifest_sha256`` and ``verification`` are None for a refused run, which ``message`` explains. A run that an
+    ``manifest_sha256`` and ``verification`` are None for a refused run, which ``message`` explains; the message of a
+    published one says why it has no viewer. A run that an
     earlier call published is listed without being read again, so it has no ``verification``.
     """
 
@@ -44,19 +50,21 @@ class Publication:
         }
 
 
-def publish(store: Store, *, progress: Progress | None = None) -> list[Publication]:
+def publish(store: Store, *, progress: Progress | None = None, viewers: bool = True) -> list[Publication]:
     """Publish every staged run, its evidence made first where it is missing, and list what was published before.
 
-    One row per run of the store. A run that cannot be published stays staged, is reported, and stops no other. A
-    crash at any point leaves a run staged or published whole; the next call goes on from there.
+    One row per run of the store. With ``viewers`` each bundle gets a ``viewer.html`` (docs/report.md). A run that
+    cannot be published stays staged, is reported, and stops no other. A crash at any point leaves a run staged or
+    published whole; the next call goes on from there.
     """
     refused = _qualified(store)
     staged = store.staged()
     results: dict[str, Publication] = {}
-    for done, run in enumerate(staged):
-        if progress:
-            progress(done, len(staged), run.key)
-        results[run.key] = _publish_or_refuse(store, run, refused.get(run.key))
+    with _pages(staged if viewers else []) as pages:
+        for done, run in enumerate(staged):
+            if progress:
+                progress(done, len(staged), run.key)
+            results[run.key] = _publish_or_refuse(store, run, refused.get(run.key), pages)
     if progress:
         progress(len(staged), len(staged), "")
     earlier = {run.key: _earlier(run) for run in store.bundles() if run.key not in results}
@@ -101,26 +109,50 @@ def _qualified(store: Store) -> dict[str, str]:
     return {key: row.message or "no evidence" for key, row in rows if row.status == "refused"}
 
 
-def _publish_or_refuse(store: Store, run: RunFolder, fault: str | None) -> Publication:
+@contextmanager
+def _pages(staged: Sequence[RunFolder]) -> Iterator[Viewers | None]:
+    if not staged:
+        yield None
+        return
+    from .pages.viewer import Viewers  # Loads DuckDB, the templates and the charts.
+
+    with closing(Viewers()) as pages:
+        yield pages
+
+
+def _publish_or_refuse(store: Store, run: RunFolder, fault: str | None, pages: Viewers | None) -> Publication:
     try:
         if fault is not None:
             raise InputRefused(fault, code="no_evidence")
         with store.lock():
-            return _publish(store, run)
+            return _publish(store, run, pages)
     except (PlanewiseError, OSError) as error:
         return Publication(_name(run), "refused", message=str(error))
 
 
-def _publish(store: Store, run: RunFolder) -> Publication:
+def _publish(store: Store, run: RunFolder, pages: Viewers | None) -> Publication:
     destination = store.path / "bundles" / run.key
     if not run.path.is_dir():
         return _earlier(RunFolder(destination, published=True))
     from .qualify import current_evidence
 
-    if current_evidence(run.path) is None:
+    packet = current_evidence(run.path)
+    if packet is None:
         raise InputRefused("its evidence is missing", source=run.path, code="no_evidence", remedy="run publish again")
+    message = None if pages is None else _write_viewer(pages, run.path, packet)
     receipt = publish_folder(run.path, destination, run.run_id)
-    return Publication(run.run_id, "published", str(destination), receipt.manifest_sha256, receipt)
+    return Publication(run.run_id, "published", str(destination), receipt.manifest_sha256, receipt, message)
+
+
+def _write_viewer(pages: Viewers, folder: Path, packet: dict[str, Any]) -> str | None:
+    """Why the run has no viewer, None when it has one: evidence is published without its picture, never the reverse."""
+    from .pages.viewer import FAULTS
+
+    try:
+        pages.write(folder, packet)
+    except FAULTS as error:
+        return f"has no viewer.html: {str(error).strip().partition(chr(10))[0]}"
+    return None
 
 
 def _earlier(run: RunFolder) -> Publication:

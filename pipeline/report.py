@@ -10,7 +10,7 @@ from .output import printable
 
 _MARKUP = re.compile(r"[\\`*\[\]<>|]")
 
-_TITLES = {
+CAPABILITY_TITLES = {
     "structural_trace": "Structural trace",
     "outer_wall_time": "Outer wall time",
     "nested_host_time": "Nested host time",
@@ -53,7 +53,7 @@ def _status(health: Mapping[str, Any]) -> str:
 def _matrix(packet: Mapping[str, Any]) -> list[str]:
     lines = ["", "## Capability matrix", "", "| Capability | Level | Source | Reason |", "| --- | --- | --- | --- |"]
     for field, state in packet["capabilities"].items():
-        cells = (_TITLES.get(field, field), state["level"], state["source"], state["reason"])
+        cells = (CAPABILITY_TITLES.get(field, field), state["level"], state["source"], state["reason"])
         lines.append(f"| {' | '.join(_text(cell) for cell in cells)} |")
     return lines
 

@@ -14,13 +14,13 @@ from ...recorder.errors import CheckFailed
 from ..campaign import load_campaign
 from ..campaign_manifest import OWN_SCHEMA
 from ..judgement import INELIGIBLE, Rules
-from ..nightly import NightlyReport, run_nightly
+from ..nightly import REPORT, NightlyReport, run_nightly
 from ..nights import Change
 from ..output import printable
 from ..progress import Progress
 from ..store import Store
 from ..summary import append_summary
-from .options import Share, progress_bar, store_option, stray_text
+from .options import Share, progress_bar, store_option, stray_text, viewer_option
 
 
 @click.command()
@@ -41,6 +41,7 @@ from .options import Share, progress_bar, store_option, stray_text
     type=click.Choice(["slower", "regression"]),
     help="Exit with 1 when a candidate is slower; with regression, only when it was not the night before.",
 )
+@viewer_option
 @click.option(
     "--summary-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -54,6 +55,7 @@ def nightly(
     protocol_verdict: bool,
     require_eligible: bool,
     fail_on: str | None,
+    viewers: bool,
     summary_file: Path | None,
 ) -> int:
     """Ingest, qualify and publish SOURCEs, then report the campaign: status, comparisons, hottest activations.
@@ -72,7 +74,7 @@ def nightly(
         def stage(title: str) -> Progress:
             return stack.enter_context(progress_bar(title))
 
-        report = run_nightly(store, campaign, list(sources), stage, Rules(min_effect, protocol_verdict))
+        report = run_nightly(store, campaign, list(sources), stage, Rules(min_effect, protocol_verdict), viewers)
     for line in summary(report, store):
         click.echo(line)
     if summary_file is not None:
@@ -127,6 +129,7 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
         yield "  none: no valid run recorded an activation"
     for place, row in enumerate(report.hottest, 1):
         yield f"  {place}. {printable(row['name'])}  {_ms(row['median_host_ns'])} ms  ({row['runs']} runs)"
+    yield f"report: {report.folder / REPORT}"
     yield f"store: {store.path}"
     yield "try next:"
     for command in _next_commands(report, store):

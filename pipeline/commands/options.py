@@ -67,6 +67,17 @@ def store_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def viewer_option(function: Decorated) -> Decorated:
+    """``--viewer/--no-viewer``: whether a bundle gets a page of its own."""
+    return click.option(
+        "--viewer/--no-viewer",
+        "viewers",
+        default=True,
+        show_default=True,
+        help="Write viewer.html, the page of the run, into each new bundle.",
+    )(function)
+
+
 def format_option(name: str = "--format") -> Callable[[Decorated], Decorated]:
     """``--format``: how rows are written; ``table`` is for people and may be cut, the others are complete."""
     return click.option(

@@ -10,15 +10,16 @@ import click
 from ..output import OutputFormat, Rows, write_rows
 from ..publish import publish as publish_store
 from ..store import Store
-from .options import format_option, note, progress_bar, store_option, warn_of_strays
+from .options import format_option, note, progress_bar, store_option, viewer_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 
 
 @click.command()
 @store_option
+@viewer_option
 @format_option()
-def publish(store_path: Path, output_format: OutputFormat) -> int:
+def publish(store_path: Path, viewers: bool, output_format: OutputFormat) -> int:
     """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
 
     A run that was published before is reported as such and never written again. Failed and invalid runs are
@@ -29,7 +30,7 @@ def publish(store_path: Path, output_format: OutputFormat) -> int:
     """
     store = Store.open(store_path)
     with progress_bar("publish") as report:
-        results = publish_store(store, progress=report)
+        results = publish_store(store, progress=report, viewers=viewers)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
     warn_of_strays(store)
     fresh = sum(result.status == "published" for result in results)
