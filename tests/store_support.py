@@ -36,7 +36,7 @@ def store_with(tmp_path: Path, *run_ids: str) -> Store:
 def published(tmp_path: Path, run_id: str = "r1") -> Path:
     """A published bundle, its files writable again so that a test can tamper with it."""
     store = store_with(tmp_path, run_id)
-    [result] = publish(store)
+    [result] = publish(store, viewers=False)
     assert result.status == "published", result
     bundle = Path(str(result.bundle_path))
     for file in bundle.rglob("*"):

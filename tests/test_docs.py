@@ -22,7 +22,7 @@ from planewise.pipeline.cli import cli, run
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md"),
-    "docs/infer.md",
+    *("docs/infer.md", "docs/report.md"),
 )
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
@@ -73,6 +73,7 @@ def run_command(line: str, where: str) -> None:
         "docs/record-torch.md",
         "docs/compare.md",
         "docs/infer.md",
+        "docs/report.md",
     ],
 )
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def campaign_page(con: duckdb.DuckDBPyConnection, store: Path, campaign_id: str,
 
 
 def _series(times: list[dict[str, Any]]) -> Markup | None:
-    placed = [row for row in times if row["time"]]
+    placed = [{**row, "implementation": charts.named(row["implementation"])} for row in times if row["time"]]
     if not placed:
         return None
     implementations = sorted({row["implementation"] for row in placed})

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from .lanes import shortened
+
 INK, LINE = "#010203", "#010204"
 SERIES = ("#010211", "#010212", "#010213", "#010214", "#010215", "#010216", "#010217")
 """Colours that stand for those of the page's style, which follow light and dark."""
@@ -34,6 +36,11 @@ def drawn(spec: dict[str, Any], label: str) -> str:
     if size:
         svg = svg.replace(size[0], f'width="{size[1]}"', 1)
     return svg.replace("<svg", head, 1)
+
+
+def named(text: str) -> str:
+    """A name as a chart shows it: on one line, and short. Vega's expressions fail on line separators."""
+    return shortened(text, 40)
 
 
 @lru_cache(maxsize=1)

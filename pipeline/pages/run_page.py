@@ -74,13 +74,13 @@ def _memory(con: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
     if points is None or not peaks or peaks[0][1] is None:
         return None
     [(size, at)] = peaks
-    start, categories = points["start_ns"], points["categories"]
+    start, categories = points["start_ns"], {name: charts.named(name) for name in points["categories"]}
     values = [
-        {"ms": (when - start) / 1e6, "MiB": sizes.get(name, 0) / 2**20, "category": name, "rank": rank}
+        {"ms": (when - start) / 1e6, "MiB": sizes.get(name, 0) / 2**20, "category": shown, "rank": rank}
         for when, sizes in points["at"].items()
-        for rank, name in enumerate(categories)
+        for rank, (name, shown) in enumerate(categories.items())
     ]
-    chart = charts.live_bytes(values, categories, (at - start) / 1e6, size / 2**20)
+    chart = charts.live_bytes(values, list(categories.values()), (at - start) / 1e6, size / 2**20)
     composition = con.execute(
         "SELECT category, live_bytes FROM live_bytes_by_category WHERE timestamp_ns = ?"
         " ORDER BY live_bytes DESC, category",

@@ -13,7 +13,7 @@
   }
 
   function step(width) {
-    const raw = width / 8, power = 10 ** Math.floor(Math.log10(raw));
+    const raw = width, power = 10 ** Math.floor(Math.log10(raw));
     return [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= raw);
   }
 
@@ -128,7 +128,8 @@
         this.rows.sort((a, b) => a.lane.s[a.row] - b.lane.s[b.row]);
       }
       this.hit = -1;
-      this.line.textContent = this.hits ? `${this.rows.length.toLocaleString("en")} rows match` : "";
+      const count = this.rows.length;
+      this.line.textContent = this.hits ? `${count.toLocaleString("en")} ${count === 1 ? "row matches" : "rows match"}` : "";
       this.draw();
     }
 
@@ -158,7 +159,7 @@
     }
 
     axis(pen, width, height, look) {
-      const size = step(this.to - this.from), per = width / (this.to - this.from);
+      const per = width / (this.to - this.from), size = step(110 / per);
       pen.strokeStyle = look.line;
       pen.fillStyle = look.ink;
       for (let at = Math.ceil(this.from / size) * size; at <= this.to; at += size) {
