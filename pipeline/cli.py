@@ -28,6 +28,7 @@ from .commands.rules import rules
 from .commands.schema import schema
 from .commands.series import series
 from .commands.sql import sql
+from .commands.top import top
 from .commands.verify import verify
 
 _EPILOG = """\b
@@ -57,6 +58,7 @@ for _command in (
     series,
     export,
     overview,
+    top,
     report,
     query,
     sql,

@@ -51,21 +51,34 @@ def run_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPy
     Rows come as they are fetched, so a fault in their values raises ``duckdb.Error`` then (see :func:`sql_fault`).
     Raises :class:`UsageError` for anything but one SELECT, and what :func:`sql_fault` makes of DuckDB's errors.
     """
-    [(root,)] = con.execute("SELECT store_path FROM planewise_catalogue").fetchall()
-    lock_down(con, [root])
     try:
-        statements = con.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            found = ", ".join(statement.type.name for statement in statements) or "none"
-            raise UsageError(
-                f"only one SELECT is accepted, and a store is never written by SQL; found {len(statements)} "
-                f"statements ({found})",
-                code="sql_not_one_select",
-                remedy="open planewise.duckdb in the duckdb shell for anything else",
-            )
-        return con.execute(statements[0])
+        return con.execute(_one_select(con, query))
     except duckdb.Error as error:
         raise sql_fault(error) from error
+
+
+def untrusted_relation(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.DuckDBPyRelation:
+    """The same as a relation, which is computed when it is read; raises as :func:`run_untrusted`."""
+    try:
+        return con.sql(_one_select(con, query).query)
+    except duckdb.Error as error:
+        raise sql_fault(error) from error
+
+
+def _one_select(con: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+    """Lock the connection down to its store, and give the one SELECT that the text is."""
+    [(root,)] = con.execute("SELECT store_path FROM planewise_catalogue").fetchall()
+    lock_down(con, [root])
+    statements = con.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        found = ", ".join(statement.type.name for statement in statements) or "none"
+        raise UsageError(
+            f"only one SELECT is accepted, and a store is never written by SQL; found {len(statements)} "
+            f"statements ({found})",
+            code="sql_not_one_select",
+            remedy="open planewise.duckdb in the duckdb shell for anything else",
+        )
+    return statements[0]
 
 
 def fetch_untrusted(con: duckdb.DuckDBPyConnection, query: str) -> Rows:

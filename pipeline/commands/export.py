@@ -15,6 +15,7 @@ from ..export_stormlog import export_stormlog
 from ..inputs import open_input
 from ..load import load_runs
 from ..store import Store
+from .export_files import candle_trace, csv, parquet, perfetto
 from .options import StorePath, note
 
 
@@ -41,6 +42,10 @@ def stormlog(run: str, output: Path, store_path: Path | None) -> int:
         done = export_stormlog(con, run_id, output, files)
     note(f"wrote {done.folder}: {done.records} records, {done.linked} links found, {done.attachments} attachments")
     return 0
+
+
+for _command in (parquet, csv, perfetto, candle_trace):
+    export.add_command(_command)
 
 
 def _opened(
