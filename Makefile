@@ -45,9 +45,11 @@ check: $(VENV)/.installed-test ## lint, types, SQL and generated docs
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p planewise
 	$(BIN)/python -m planewise.pipeline.reference docs --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-docs: $(VENV)/.installed-test ## write the generated reference pages
+docs: $(VENV)/.installed-test ## write the generated reference pages, and the site into build/site
 	$(BIN)/python -m planewise.pipeline.reference docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 captures: $(VENV)/.installed-test ## record the shipped example captures again
 	$(BIN)/python examples/train_tiny.py --make-captures examples/captures

@@ -14,6 +14,7 @@ from ..recorder.errors import PlanewiseError
 from .commands.campaign import campaign
 from .commands.catalog import catalog
 from .commands.compare import compare
+from .commands.completion import completion
 from .commands.discard import discard
 from .commands.export import export
 from .commands.ingest import ingest
@@ -66,6 +67,7 @@ for _command in (
     rules,
     schema,
     protocol,
+    completion,
 ):
     cli.add_command(_command)
 

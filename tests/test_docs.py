@@ -22,7 +22,7 @@ from planewise.pipeline.cli import cli, run
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md"),
-    *("docs/infer.md", "docs/report.md"),
+    *("docs/infer.md", "docs/report.md", "docs/export.md"),
 )
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)
@@ -74,6 +74,7 @@ def run_command(line: str, where: str) -> None:
         "docs/compare.md",
         "docs/infer.md",
         "docs/report.md",
+        "docs/export.md",
     ],
 )
 def test_the_samples_of_a_page_run_in_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,3 +111,23 @@ def test_the_pages_name_commands_and_keep_their_lines_short() -> None:
     assert {page for page, _ in named_commands()} == set(PAGES)
     long = [f"{page}: {line}" for page in PAGES for line in (ROOT / page).read_text().splitlines() if len(line) > 120]
     assert not long
+
+
+def walked(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command below, groups themselves left out."""
+    if isinstance(command, click.Group):
+        for own, below in command.commands.items():
+            yield from walked(below, f"{name} {own}")
+    else:
+        yield name, command
+
+
+def test_the_help_of_every_command_has_an_example() -> None:
+    without = [name for name, command in walked(cli, "planewise") if "Example" not in (command.help or "")]
+    assert without == []
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - listed == {path for path in pages if path.startswith("formats/")} - {"formats/README.md"}

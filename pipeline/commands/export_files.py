@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..export_candle import export_candle
 from ..export_chrome import export_chrome
 from ..export_rows import export_csv, export_parquet
 from ..inputs import open_input
+from ..loose import bundle_connection
 from ..relation_list import relation_list
 from ..store import Store
 from .options import StorePath, note, store_option
@@ -36,18 +37,18 @@ def _store_of_run(function: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _opened(run: str, output: Path, store_path: Path | None) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
     """A connection over the one run, and its id."""
-    path = Path(run)
-    if store_path is not None:
-        found = Store.open(store_path).find(run)
-        if found is None:
-            raise InputRefused(
-                f"no run {run!r:.80}", source=store_path, code="no_run", remedy="planewise sql lists them"
-            )
-        path = found.path
-    refuse_output_inside_bundle(output, path)
     output.parent.mkdir(parents=True, exist_ok=True)
-    with open_input(path) as opened:
-        yield opened.con, opened.run_id
+    if store_path is None:
+        refuse_output_inside_bundle(output, Path(run))
+        with open_input(Path(run)) as opened:
+            yield opened.con, opened.run_id
+        return
+    found = Store.open(store_path).find(run)
+    if found is None:
+        raise InputRefused(f"no run {run!r:.80}", source=store_path, code="no_run", remedy="planewise sql lists them")
+    refuse_output_inside_bundle(output, found.path)
+    with closing(bundle_connection([found.path])) as con:
+        yield con, found.run_id
 
 
 @click.command()

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import click
 import rich.progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from ...recorder.errors import InputRefused
 from ..output import OutputFormat, printable
@@ -141,6 +142,15 @@ def note(text: str) -> None:
     click.echo(text, err=True)
 
 
+class _Rate(ProgressColumn):
+    """How many are done a second."""
+
+    def render(self, task: Task) -> Text:
+        """The rate as text, nothing while it is unknown."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.1f}/s")
+
+
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
     """A progress bar on standard error; nothing at all when that is no terminal."""
@@ -149,6 +159,7 @@ def progress_bar(title: str) -> Iterator[Progress]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Rate(),
         TimeRemainingColumn(),
         console=console,
         transient=True,
