@@ -63,7 +63,6 @@ def test_nothing_of_the_progress_reaches_a_file(tmp_path: Path, capfd: pytest.Ca
         ("query", str(CAPTURES / "eager-profile-01"), "--kind", "activations"),
         ("schema",),
         ("schema", "activation_hotspots"),
-        ("protocol",),
     ],
 )
 def test_tables_fit_eighty_columns(words: tuple[str, ...]) -> None:
