@@ -22,7 +22,7 @@ from planewise.pipeline.cli import cli, run
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("README.md", "docs/guide.md", "docs/traces.md", "docs/record-torch.md", "docs/compare.md"),
-    *("docs/infer.md", "docs/report.md", "docs/export.md"),
+    *("docs/infer.md", "docs/report.md", "docs/export.md", "docs/shared-service.md"),
 )
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"(?:^(?: {4,}.*)?\n)+", re.MULTILINE)

@@ -145,6 +145,18 @@ REFUSED = [
     "FROM '{outside}/secret.csv'",
     "FROM read_text('{outside}/secret.csv')",
     "FROM read_text('{store}/../secret.csv')",
+    "FROM read_csv('{store}/tables/link.csv')",
+    "FROM parquet_metadata('{outside}/secret.csv')",
+    "FROM sniff_csv('{outside}/secret.csv')",
+    "EXPORT DATABASE '{store}/copy'",
+    "LOAD '{outside}/x.duckdb_extension'",
+    "CREATE MACRO m() AS 1",
+    "SELECT * FROM query('COPY (SELECT 1) TO ''{store}/x.csv''')",
+    "UPDATE planewise_catalogue SET store_path = '/'",
+    "DELETE FROM planewise_catalogue",
+    "VACUUM",
+    "CHECKPOINT",
+    "BEGIN TRANSACTION",
     "FROM secret",
     "SELECT nonsense FROM runs",
 ]
@@ -156,6 +168,7 @@ def untrusted(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder = tmp_path_factory.mktemp("untrusted")
     (folder / "secret.csv").write_text("key\n42\n")
     store = store_with(folder, "r1")
+    (store.path / "tables" / "link.csv").symlink_to(folder / "secret.csv")
     build_catalog(store.path)
     return store
 
