@@ -32,7 +32,7 @@ def build_catalog(root: Path, *, force: bool = False) -> Path:
     cannot be written.
     """
     path = root / CATALOGUE
-    if not force and _is_current(path, root):
+    if not force and catalogue_is_current(root):
         return path
     if not os.access(root, os.W_OK):
         raise InputRefused(
@@ -58,7 +58,7 @@ def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
     Where the catalogue is stale and the store cannot be written, the same views in memory.
     """
     path = root / CATALOGUE
-    if not _is_current(path, root):
+    if not catalogue_is_current(root):
         if not os.access(root, os.W_OK):
             con = connect()
             once_more(lambda: _fill_or_refuse(con, root))
@@ -67,7 +67,9 @@ def catalogue_connection(root: Path) -> duckdb.DuckDBPyConnection:
     return connect(str(path), read_only=True)
 
 
-def _is_current(path: Path, root: Path) -> bool:
+def catalogue_is_current(root: Path) -> bool:
+    """True when the store at ``root`` has a catalogue of these views and of its own path."""
+    path = root / CATALOGUE
     if not path.exists():
         return False
     try:

@@ -16,6 +16,7 @@ from .commands.catalog import catalog
 from .commands.compare import compare
 from .commands.completion import completion
 from .commands.discard import discard
+from .commands.doctor import doctor
 from .commands.export import export
 from .commands.ingest import ingest
 from .commands.nightly import nightly
@@ -54,6 +55,7 @@ for _command in (
     discard,
     nightly,
     verify,
+    doctor,
     compare,
     campaign,
     series,
