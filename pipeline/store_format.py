@@ -87,12 +87,12 @@ def check_format(root: Path) -> None:
     path = root / "store.json"
     try:
         found: Any = json.loads(path.read_bytes())
-        schema, version = str(found["schema"]), found["plane_version"]
+        schema, version = str(found["schema"]), found.get("plane_version")
     except (FileNotFoundError, NotADirectoryError):
         raise InputRefused(
             "no store here (no store.json)", source=root, code="no_store", remedy="planewise ingest makes one"
         ) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputRefused(f"cannot be read as a store's format: {error}", source=path, code="no_store") from error
     if (schema, version) != (STORE_SCHEMA, PLANE_VERSION):
         raise IncompatibleInput(
