@@ -115,6 +115,9 @@ class ShardWriter:
         # Reentrant, because a weakref callback may record a free while this thread is inside put.
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
+        # pyarrow imports pandas, where it is installed, at its first conversion. In the writer's thread that would fall
+        # into the measured region, and at the end of the program it cannot be imported at all.
+        pa.array([], pa.int64())
         self._thread = threading.Thread(target=self._work, name="planewise-recorder", daemon=True)
         self._thread.start()
         _LIVE.add(self)

@@ -47,6 +47,19 @@ def test_a_program_that_ends_without_finish_leaves_every_row_and_no_terminal_rec
     assert not (tmp_path / "c" / "terminal.json").exists()
 
 
+def test_pandas_is_imported_where_the_session_is_opened_and_never_by_the_writer(tmp_path: Path) -> None:
+    # pyarrow imports it at its first conversion; at exit, in another thread, that fails and takes the rows with it.
+    stub = tmp_path / "site" / "pandas" / "__init__.py"
+    stub.parent.mkdir(parents=True)
+    stub.write_text("import threading\n__version__ = '0.1.0'\nimported_by = threading.current_thread().name\n")
+    code = "import sys; sys.path.insert(0, sys.argv[3])" + UNFINISHED.replace(
+        "sys.exit(int(sys.argv[2]))", "import pandas; print(pandas.imported_by)"
+    )
+    done = python(code, str(tmp_path / "c"), "0", str(tmp_path / "site"))
+    assert done.stdout == "MainThread\n"
+    assert counts(tmp_path / "c") == {"spans_start": 2, "tensor_stats": 1000}
+
+
 FINISHED_AT_EXIT = """
 import atexit, sys, planewise
 session = planewise.TraceSession.open(sys.argv[1], planewise.ProfileRun.training("demo", 1, "cpu"))
