@@ -23,6 +23,8 @@ from .judgement import EVERY_CHANGE, Rules
 from .loose import bundle_connection
 from .nights import Change, record_night
 from .output import to_json
+from .pages.campaign_data import wall_times
+from .pages.campaign_page import campaign_page
 from .progress import Progress
 from .publish import Publication, publish
 from .qualify import Qualification, qualify
@@ -101,12 +103,13 @@ def run_nightly(
     checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)
-    comparisons, hottest, shown = _aggregate(campaign, checks, tables, rules)
+    comparisons, hottest, shown, times = _aggregate(campaign, checks, tables, rules)
     _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
     changed = record_night(store, campaign.campaign_id, comparisons)
     build_catalog(store.path)
-    _write_page(store, campaign, folder / REPORT)
+    page = campaign_page(store.path, campaign, folder / REPORT, times, changed)
+    write_atomic(folder / REPORT, page.encode())
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
     return NightlyReport(
         ingested,
@@ -128,20 +131,10 @@ def _without_candidate(campaign: Campaign, comparisons: Sequence[dict[str, Any]]
     return [name for name in planned if not any(found["name"].startswith(f"{name}: ") for found in comparisons)]
 
 
-def _write_page(store: Store, campaign: Campaign, path: Path) -> None:
-    from .pages.campaign_page import campaign_page  # Loads the templates and the charts.
-
-    con = store.connect()
-    try:
-        write_atomic(path, campaign_page(con, store.path, campaign.campaign_id, path).encode())
-    finally:
-        con.close()
-
-
 def _aggregate(
     campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any], rules: Rules
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None]:
-    """Comparisons, hottest activations and a run worth a look, over the campaign's verified bundles.
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None, list[dict[str, Any]]]:
+    """Comparisons, hottest activations, a run worth a look, and wall times, over the campaign's verified bundles.
 
     The cohorts join ``tables``.
     """
@@ -157,7 +150,7 @@ def _aggregate(
         names = [item[0] for item in found.description or []]
         hottest = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
         shown = con.execute(_SHOWN).fetchone()
-        return comparisons, hottest, shown[0] if shown else None
+        return comparisons, hottest, shown[0] if shown else None, wall_times(con, list(receipts))
 
 
 def _compare(

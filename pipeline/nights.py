@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,17 @@ TABLE = "comparison_nights"
 
 @dataclass(frozen=True)
 class Change:
-    """One comparison that is slower, or was: ``state`` is new, still_there or fixed (the view ``regressions``)."""
+    """One comparison that is slower, or was: ``state`` is new, still_there or fixed (the view ``regressions``).
+
+    The rest is what its last night found: medians in nanoseconds, None for a cohort without runs.
+    """
 
     name: str
     state: str
+    night: int = field(compare=False, default=0)
+    recorded_at: str = field(compare=False, default="")
+    baseline_median_ns: float | None = field(compare=False, default=None)
+    candidate_median_ns: float | None = field(compare=False, default=None)
 
 
 def record_night(
@@ -51,15 +58,21 @@ def record_night(
     return changes(nights, [document["name"] for document in comparisons])
 
 
+def last_changes(store: Store, campaign_id: str, names: Sequence[str]) -> list[Change]:
+    """What the nights that are kept say of the named comparisons; raises as :func:`record_night`."""
+    return changes(_kept(store.path / "tables" / TABLE / f"{run_key(campaign_id)}.parquet"), names)
+
+
 def changes(nights: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Change]:
     """What the last two nights of each comparison say, in the order of the names."""
     found = []
     for name in names:
-        last = [row["verdict"] == SLOWER for row in nights if row["comparison_id"] == name][-2:]
-        if last and last[-1]:
-            found.append(Change(name, "still_there" if last[:-1] == [True] else "new"))
-        elif last[:-1] == [True]:
-            found.append(Change(name, "fixed"))
+        own = [row for row in nights if row["comparison_id"] == name]
+        last = [row["verdict"] == SLOWER for row in own][-2:]
+        state = "still_there" if last == [True, True] else "new" if last[-1:] == [True] else "fixed"
+        if any(last):
+            told = {key: own[-1][key] for key in ("night", "recorded_at", "baseline_median_ns", "candidate_median_ns")}
+            found.append(Change(name, state, **told))
     return found
 
 

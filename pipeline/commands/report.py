@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
+import duckdb
 
 from ...recorder.errors import UsageError
 from ..bundle import refuse_output_inside_bundle
 from ..campaign import load_campaign
 from ..fsio import write_atomic
 from ..inputs import open_input
+from ..loose import bundle_connection
+from ..nights import last_changes
 from ..store import Store
+from ..untrusted import sql_fault
 from .options import StorePath, note
 
 
@@ -60,14 +65,20 @@ def _of_run(input_path: Path, output: Path) -> str:
 
 
 def _of_campaign(campaign_path: Path | None, store_path: Path | None, output: Path) -> str:
+    from ..pages.campaign_data import WALL_TIME_VIEWS, night_documents, wall_times
     from ..pages.campaign_page import campaign_page
 
     if store_path is None or campaign_path is None:
         raise UsageError("--campaign needs --store", remedy="name the store that nightly ran on")
     campaign = load_campaign(campaign_path)
     store = Store.open(store_path)
-    con = store.connect()
-    try:
-        return campaign_page(con, store.path, campaign.campaign_id, output)
-    finally:
-        con.close()
+    status, comparisons, _ = night_documents(store.path, campaign.campaign_id)
+    published = [capture for capture in status["captures"] if capture["state"]["state"] == "published"]
+    folders = [campaign.base_dir / capture["bundle"] for capture in published]
+    with closing(bundle_connection(folders, only=WALL_TIME_VIEWS)) as con:
+        try:
+            times = wall_times(con, [capture["state"]["run_id"] for capture in published])
+        except duckdb.Error as error:
+            raise sql_fault(error) from error
+    changes = last_changes(store, campaign.campaign_id, [document["name"] for document in comparisons])
+    return campaign_page(store.path, campaign, output, times, changes)

@@ -22,10 +22,7 @@ _RUNS = """
     WHERE r.run_id IN (SELECT unnest(?)) AND w.outer_wall_time_ns IS NOT NULL AND h.status = 'valid'
     ORDER BY r.timestamp, r.run_id
 """
-_REGRESSIONS = """
-    SELECT comparison_id, state, night, recorded_at, baseline_median_ns, candidate_median_ns
-    FROM regressions WHERE campaign_id = ? ORDER BY comparison_id
-"""
+WALL_TIME_VIEWS = ("outer_wall_time", "run_health")
 
 
 def night_documents(store: Path, campaign_id: str) -> tuple[dict[str, Any], list[dict[str, Any]], Path]:
@@ -49,10 +46,10 @@ def night_documents(store: Path, campaign_id: str) -> tuple[dict[str, Any], list
     return status, sorted(comparisons, key=lambda document: str(document["name"])), folder
 
 
-def captures(status: dict[str, Any], page: Path) -> list[dict[str, Any]]:
+def captures(status: dict[str, Any], base_dir: Path, page: Path) -> list[dict[str, Any]]:
     """One row per planned capture: its name, step, state and message, and the address of its own page from ``page``.
 
-    ``href`` is None where there is none.
+    ``href`` is None where there is none. Bundles that the manifest names by a path lie below ``base_dir``.
     """
     rows = []
     for planned in status["captures"]:
@@ -65,25 +62,19 @@ def captures(status: dict[str, Any], page: Path) -> list[dict[str, Any]]:
                 "step": planned["capture_step"],
                 "state": state["state"],
                 "message": message,
-                "href": _viewer(planned.get("bundle"), page),
+                "href": _viewer(planned.get("bundle"), base_dir, page),
             }
         )
     return rows
 
 
-def _viewer(bundle: str | None, page: Path) -> str | None:
-    if bundle is None or not (Path(bundle) / "viewer.html").is_file():
+def _viewer(bundle: str | None, base_dir: Path, page: Path) -> str | None:
+    if not bundle or not (base_dir / bundle / "viewer.html").is_file():
         return None
-    return os.path.relpath(Path(bundle).resolve() / "viewer.html", page.parent.resolve())
+    return os.path.relpath((base_dir / bundle).resolve() / "viewer.html", page.parent.resolve())
 
 
 def wall_times(con: duckdb.DuckDBPyConnection, run_ids: list[str]) -> list[dict[str, Any]]:
     """Outer wall time of the valid runs, in order of their capture."""
     found = con.execute(_RUNS, [run_ids]).fetchall()
     return [dict(zip(("run", "implementation", "time", "ms"), row, strict=True)) for row in found]
-
-
-def regressions(con: duckdb.DuckDBPyConnection, campaign_id: str) -> list[dict[str, Any]]:
-    """What is slower since the last night, still slower, or no longer."""
-    names = ("comparison", "state", "night", "recorded_at", "baseline_ns", "candidate_ns")
-    return [dict(zip(names, row, strict=True)) for row in con.execute(_REGRESSIONS, [campaign_id]).fetchall()]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from markupsafe import Markup
 
+from ..campaign_manifest import Campaign
+from ..nights import Change
 from . import charts
-from .campaign_data import captures, night_documents, regressions, wall_times
+from .campaign_data import captures, night_documents
 from .html import rendered
 
 _LOOKS = {"candidate_faster": "good", "candidate_slower": "bad", "no_relevant_change": "good"}
@@ -19,15 +21,17 @@ MOST_CAPTURES = 2_000
 MOST_LABELS = 20
 
 
-def campaign_page(con: duckdb.DuckDBPyConnection, store: Path, campaign_id: str, page: Path) -> str:
+def campaign_page(
+    store: Path, campaign: Campaign, page: Path, times: list[dict[str, Any]], changes: Sequence[Change]
+) -> str:
     """The HTML of a campaign's last night in ``store``; ``page`` is where it will lie, for links into bundles.
 
-    ``con`` holds the store's views. Raises as :func:`~.campaign_data.night_documents`.
+    ``times`` are the wall times of its valid runs (:func:`~.campaign_data.wall_times`). Raises as
+    :func:`~.campaign_data.night_documents`.
     """
-    status, comparisons, _ = night_documents(store, campaign_id)
-    planned = captures(status, page)
+    status, comparisons, _ = night_documents(store, campaign.campaign_id)
+    planned = captures(status, campaign.base_dir, page)
     shown = sorted(planned, key=lambda row: row["state"] == "published")[:MOST_CAPTURES]
-    times = wall_times(con, [row["name"] for row in planned if row["state"] == "published"])
     return rendered(
         "campaign.html.j2",
         status=status,
@@ -39,7 +43,7 @@ def campaign_page(con: duckdb.DuckDBPyConnection, store: Path, campaign_id: str,
         },
         series=_series(times),
         comparisons=[_comparison(document) for document in comparisons],
-        regressions=[{**row, "told": _STATES.get(row["state"], row["state"])} for row in regressions(con, campaign_id)],
+        changes=[{"change": change, "told": _STATES[change.state]} for change in changes],
     )
 
 
