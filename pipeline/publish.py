@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..recorder.errors import Conflict, InputRefused, PlanewiseError
 from .bundle import MANIFEST, Receipt, verify_bundle, write_manifest
 from .fsio import sync_folder, sync_tree, walk
+from .manifest import read_manifest
 from .progress import Progress
 from .store import RunFolder, Store
 
@@ -156,7 +157,12 @@ def _write_viewer(pages: Viewers, folder: Path, packet: dict[str, Any]) -> str |
 
 
 def _earlier(run: RunFolder) -> Publication:
-    known = Publication(_name(run), "already_published", str(run.path))
+    """What its manifest says; a damaged one is no new fault of this call, so its planes name the run instead."""
+    try:
+        manifest, digest = read_manifest(run.path)
+        return Publication(manifest.run_id, "already_published", str(run.path), digest)
+    except PlanewiseError:
+        known = Publication(_name(run), "already_published", str(run.path))
     try:
         return replace(known, manifest_sha256=hashlib.sha256((run.path / MANIFEST).read_bytes()).hexdigest())
     except OSError as error:
