@@ -157,7 +157,7 @@ def _write_viewer(pages: Viewers, folder: Path, packet: dict[str, Any]) -> str |
 
 
 def _earlier(run: RunFolder) -> Publication:
-    """What its manifest says; a damaged one is no new fault of this call, so its planes name the run instead."""
+    """What its manifest says. Verify tells whether it is sound; where it is damaged, the planes name the run."""
     try:
         manifest, digest = read_manifest(run.path)
         return Publication(manifest.run_id, "already_published", str(run.path), digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -125,6 +126,17 @@ def test_a_bundle_whose_manifest_vanished_is_reported(tmp_path: Path) -> None:
     [result] = publish(store)
     assert (result.run_id, result.status) == ("r1", "refused")
     assert "bundle.json: cannot be read" in str(result.message)
+
+
+def test_a_bundle_whose_manifest_is_damaged_is_named_by_its_planes(tmp_path: Path) -> None:
+    store = store_with(tmp_path, "r1")
+    publish(store)
+    manifest = store.bundles()[0].path / "bundle.json"
+    manifest.chmod(0o644)
+    manifest.write_bytes(b"{")
+    [result] = publish(store)
+    assert (result.run_id, result.status) == ("r1", "already_published")
+    assert result.manifest_sha256 == hashlib.sha256(b"{").hexdigest()
 
 
 def test_bundle_paths_maps_run_ids_to_verified_folders(tmp_path: Path) -> None:
