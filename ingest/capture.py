@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ..recorder.errors import InputRefused
 from ..recorder.families import FAMILIES, HEADER_NAME, TERMINAL_NAME
-from .capture_folder import CaptureFolder, open_folder
+from .capture_folder import UNFINISHED_HEADER, CaptureFolder, open_folder
 from .contract import IssueLog, PlaneBatch, widen
 from .run_metadata import run_batch
 from .shards import read_shard, shard_rows, shard_seq
@@ -32,10 +32,10 @@ class CaptureReader:
     doc = "folder of a planewise recorder, planewise/capture/1"
 
     def detect(self, path: Path) -> bool:
-        """True for a folder with a header, or with shards though the header is gone."""
+        """True for a folder with a header, one whose header was never finished, or with shards though it is gone."""
         if not path.is_dir():
             return False
-        if (path / HEADER_NAME).exists():
+        if (path / HEADER_NAME).exists() or (path / UNFINISHED_HEADER).exists():
             return True
         return any(next(path.glob(f"{family}-*.parquet"), None) for family in FAMILIES)
 

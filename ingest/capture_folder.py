@@ -20,6 +20,9 @@ from .run_metadata import Count, RunMetadata
 from .source import source_digest
 from .strict_json import BadRecord
 
+UNFINISHED_HEADER = HEADER_NAME + TEMPORARY_SUFFIX
+"""What a recording leaves behind that was killed before it had written its header."""
+
 _SHARD = re.compile(r"(?P<family>[a-z_]+)-(?P<number>\d{6,})\.parquet")
 _Document = TypeVar("_Document", bound=msgspec.Struct)
 
@@ -73,15 +76,22 @@ def open_folder(path: Path, issues: IssueLog) -> CaptureFolder:
     except OSError as error:
         raise InputRefused(f"cannot be listed: {error.strerror}", source=path, code="unreadable") from error
     if HEADER_NAME not in names:
-        found = "the folder is empty" if not names else f"no {HEADER_NAME} in the folder"
-        remedy = "name the capture folder itself"
-        raise InputRefused(f"{found}, expected a capture", source=path, code="header_missing", remedy=remedy)
+        raise _no_header(path, names)
     header = read_document(path / HEADER_NAME, Header)
     terminal = read_document(path / TERMINAL_NAME, TerminalRecord) if TERMINAL_NAME in names else None
     if terminal is not None:
         _check_reason(path / TERMINAL_NAME, terminal)
         _check_header(path / HEADER_NAME, terminal)
     return CaptureFolder(path, header, terminal, _shards(path, names, issues))
+
+
+def _no_header(path: Path, names: list[str]) -> InputRefused:
+    found, remedy = f"no {HEADER_NAME} in the folder, expected a capture", "name the capture folder itself"
+    if not names:
+        found = "the folder is empty, expected a capture"
+    elif UNFINISHED_HEADER in names:
+        found, remedy = f"the recording ended before its {HEADER_NAME}, so nothing was recorded", "record it again"
+    return InputRefused(found, source=path, code="header_missing", remedy=remedy)
 
 
 def read_document(path: Path, kind: type[_Document]) -> _Document:

@@ -68,3 +68,13 @@ def _rows_on_disk(capture: Path) -> dict[str, int]:
         plane: sum(pq.read_metadata(shard).num_rows for shard in capture.glob(f"{family}-*.parquet"))
         for family, plane in names.items()
     }
+
+
+@pytest.mark.parametrize("written", ["", '{"format": "planewise-cap', "{}"])
+def test_recording_killed_while_it_wrote_its_header_recorded_nothing(tmp_path: Path, written: str) -> None:
+    capture = tmp_path / "night" / "killed"
+    capture.mkdir(parents=True)
+    (capture / "header.json.tmp").write_text(written)
+    [result] = ingest_sources(Store.open(tmp_path / "store", create=True), [tmp_path / "night"])
+    assert (result.source, result.status, result.code) == (str(capture), "refused", "header_missing")
+    assert "nothing was recorded; record it again" in str(result.message)
