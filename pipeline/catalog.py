@@ -11,6 +11,7 @@ from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
 from .database import connect
 from .fsio import sync_file, sync_folder, temporary_sibling
+from .results import EMPTY_BATCH, RESULTS, prepare_results, result_source, results_folder
 from .run_folder import KEY_GLOB
 from .store_format import EMPTY_RUN
 from .tables import TABLES
@@ -20,6 +21,13 @@ from .views import create_input_tables, create_input_views, create_views, quote,
 CATALOGUE = "planewise.duckdb"
 """Name of the catalogue in a store."""
 
+RESULT_SCHEMA = "results"
+"""Schema of the catalogue over what was computed once for each published run (docs/architecture.md, "Results")."""
+
+_OVER_RESULTS = (
+    *("series_outer_wall_time", "series_tensor_stats", "series_gradients", "campaign_status", "campaign_counts"),
+    *(f"comparison_{part}" for part in ("summary", "statistics", "reasons", "pairs", "tensor_stats", "samples")),
+)
 _MANIFEST = '{"run_id": "VARCHAR", "files": [{"bytes": "BIGINT"}]}'
 _NOTE = "Which views this catalogue holds, and for which store; planewise catalog rebuilds it."
 
@@ -99,10 +107,42 @@ def _fill(con: duckdb.DuckDBPyConnection, store_root: Path) -> None:
     root = str(store_root)
     create_input_tables(con)
     create_views(con, comments=True)
+    if os.access(store_root, os.W_OK):
+        prepare_results(con, store_root)
+    keeps_results = (results_folder(store_root) / EMPTY_BATCH).is_dir()
+    if keeps_results:
+        _create_result_views(con, store_root)
     create_input_views(con, _sources(root))
+    if keeps_results:
+        _comment_results(con)
     con.execute("CREATE TABLE planewise_catalogue (views_digest VARCHAR, store_path VARCHAR, built_by VARCHAR)")
     con.execute("INSERT INTO planewise_catalogue VALUES (?, ?, ?)", [views_digest(), root, f"planewise {__version__}"])
     con.execute(f"COMMENT ON TABLE planewise_catalogue IS {quote(_NOTE)}")
+
+
+def _create_result_views(con: duckdb.DuckDBPyConnection, root: Path) -> None:
+    """The relations that are kept per run, and the views of a campaign over them: DuckDB looks a view's names up in
+    its own schema first, so that the same definitions answer from results."""
+    con.execute(f"CREATE SCHEMA {RESULT_SCHEMA}")
+    for name in RESULTS:
+        source = result_source(con, name, [f"{results_folder(root)}/*"])
+        con.execute(f'CREATE VIEW {RESULT_SCHEMA}."{name}" AS {source}')
+    con.execute(f"SET schema = '{RESULT_SCHEMA}'")
+    create_views(con, only=_OVER_RESULTS, given=RESULTS, comments=True)
+    con.execute("RESET schema")
+
+
+def _comment_results(con: duckdb.DuckDBPyConnection) -> None:
+    """What the relations of the main schema say of themselves and of their columns holds for what is kept of them."""
+    views = "SELECT view_name, comment FROM duckdb_views() WHERE schema_name = 'main' AND view_name IN ?"
+    for name, about in con.execute(views, [list(RESULTS)]).fetchall():
+        text = f"{about} Published runs alone, as computed once for each."
+        con.execute(f'COMMENT ON VIEW {RESULT_SCHEMA}."{name}" IS {quote(text)}')
+    columns = (
+        "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE schema_name = 'main' AND table_name IN ?"
+    )
+    for name, column, about in con.execute(columns, [list(RESULTS)]).fetchall():
+        con.execute(f'COMMENT ON COLUMN {RESULT_SCHEMA}."{name}"."{column}" IS {quote(about)}')
 
 
 def _sources(root: str) -> dict[str, str]:

@@ -26,6 +26,7 @@ from .commands.publish import publish
 from .commands.qualify import qualify
 from .commands.query import query
 from .commands.report import report
+from .commands.requalify import requalify
 from .commands.rules import rules
 from .commands.schema import schema
 from .commands.series import series
@@ -52,6 +53,7 @@ for _command in (
     ingest,
     qualify,
     publish,
+    requalify,
     discard,
     nightly,
     verify,

@@ -20,6 +20,8 @@ from .fsio import walk
 from .manifest import read_manifest
 from .progress import Progress
 from .qualify import current_evidence
+from .requalify import requalify
+from .results import Run, known_results, results_folder
 from .store import RunFolder, Store, run_key
 from .tables import TABLES
 
@@ -57,6 +59,7 @@ def examine(store: Store, *, quick: bool = False, progress: Progress | None = No
     if progress:
         progress(len(bundles), len(bundles), "")
     yield from _other_views(bundles)
+    yield from _results(store, bundles)
     yield from _staged(store, {run.key for run in bundles})
     yield from _tables(store)
 
@@ -125,6 +128,19 @@ def _other_views(bundles: list[RunFolder]) -> Iterator[Finding]:
         message = f"the evidence of {len(old)} bundles was made by other views, first {old[0].key}"
         remedy = "nothing need be done: the views answer anew, and the bundles keep what they said"
         yield Finding(NOTE, "other_views", str(old[0].path.parent), message, remedy)
+
+
+def _results(store: Store, bundles: list[RunFolder]) -> Iterator[Finding]:
+    known = known_results(store.path)
+    missing = 0
+    for run in bundles:
+        with suppress(PlanewiseError, OSError):
+            manifest, digest = read_manifest(run.path)
+            missing += Run(manifest.run_id, digest) not in known
+    if missing:
+        message = f"{missing} published runs have no results of these views; the schema results lacks them"
+        place = str(results_folder(store.path))
+        yield Finding(NOTE, "results_missing", place, message, "run planewise requalify", lambda: requalify(store))
 
 
 def _staged(store: Store, published: set[str]) -> Iterator[Finding]:

@@ -37,11 +37,8 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "host_self_time": Metric(
             "host time of all spans and operations of a name in the measured region, without what runs inside of them",
             "ns",
-            # An operation is no span; it lies in the region when the span that it ran in does.
-            "SELECT own.run_id, name AS label, sum(host_self_time_ns) AS value FROM host_self_time AS own"
-            " SEMI JOIN _measured_subtree AS region ON region.run_id = own.run_id AND region.span_id ="
-            " CASE WHEN node_kind = 'op' THEN coalesce(parent_id, node_id) ELSE node_id END GROUP BY own.run_id, name",
-            ("host_self_time", "_measured_subtree"),
+            "SELECT run_id, label, host_self_time_ns AS value FROM host_label_time",
+            ("host_label_time",),
             frozenset({"not_production_equivalent"}),
         ),
         "device_busy": Metric(

@@ -28,6 +28,7 @@ from .pages.campaign_page import campaign_page
 from .progress import Progress
 from .publish import Publication, publish
 from .qualify import Qualification, qualify
+from .results import Published, load_results, make_results
 from .store import Store, run_key
 from .tables import TABLES
 from .untrusted import lock_down
@@ -38,14 +39,9 @@ REPORT = "report.html"
 Stage = Callable[[str], Progress]
 
 HOTTEST = """
-    WITH per_run AS (
-        SELECT a.run_id, a.name, sum(a.observed_host_duration_ns) AS host_ns
-        FROM activation_hotspots AS a JOIN run_health AS h USING (run_id)
-        WHERE h.status = 'valid'
-        GROUP BY a.run_id, a.name
-    )
-    SELECT name, count(*) AS runs, median(host_ns) AS median_host_ns
-    FROM per_run
+    SELECT name, count(*) AS runs, median(observed_host_duration_ns) AS median_host_ns
+    FROM activation_name_time JOIN run_health USING (run_id)
+    WHERE status = 'valid'
     GROUP BY name
     ORDER BY median_host_ns DESC, name
     LIMIT ?
@@ -56,8 +52,8 @@ LABEL_METRIC = "host_self_time"
 LABEL_SHARE = 0.01
 """A label is told when it moved by so much of the baseline's wall time: microseconds are real and explain nothing."""
 _SHOWN = """
-    SELECT run_id FROM run_health LEFT JOIN activation_hotspots USING (run_id)
-    GROUP BY run_id, status ORDER BY status = 'valid' DESC, count(id) > 0 DESC, run_id LIMIT 1
+    SELECT run_id FROM run_health LEFT JOIN activation_name_time USING (run_id)
+    GROUP BY run_id, status ORDER BY status = 'valid' DESC, count(name) > 0 DESC, run_id LIMIT 1
 """
 
 
@@ -103,7 +99,7 @@ def run_nightly(
     checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)
-    comparisons, hottest, shown, times = _aggregate(campaign, checks, tables, rules)
+    comparisons, hottest, shown, times = _aggregate(store, campaign, checks, tables, rules, stage("results"))
     _write_tables(store, campaign, tables)
     folder = _write_documents(store, campaign, status, comparisons)
     changed = record_night(store, campaign.campaign_id, comparisons)
@@ -132,15 +128,24 @@ def _without_candidate(campaign: Campaign, comparisons: Sequence[dict[str, Any]]
 
 
 def _aggregate(
-    campaign: Campaign, checks: Sequence[CheckedBundle], tables: dict[str, Any], rules: Rules
+    store: Store,
+    campaign: Campaign,
+    checks: Sequence[CheckedBundle],
+    tables: dict[str, Any],
+    rules: Rules,
+    progress: Progress,
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str | None, list[dict[str, Any]]]:
     """Comparisons, hottest activations, a run worth a look, and wall times, over the campaign's verified bundles.
 
-    The cohorts join ``tables``.
+    They are read from the results of each run, which are made here where there are none. The cohorts join ``tables``.
     """
-    receipts = {check.receipt.run_id: check.receipt for check in checks if check.receipt is not None}
-    folders = [check.path.resolve() for check in checks if check.receipt and check.path]
+    sound = [Published(check.path, check.receipt) for check in checks if check.path and check.receipt]
+    bundles = {bundle.receipt.run_id: bundle for bundle in sound}
+    receipts = {run_id: bundle.receipt for run_id, bundle in bundles.items()}
+    folders = [bundle.path.resolve() for bundle in bundles.values()]
+    batches = make_results(store, list(bundles.values()), progress=progress)
     with bundle_connection(folders) as con:
+        load_results(con, batches, list(bundles))
         lock_down(con, folders)
         comparisons = [_compare(con, one, receipts, rules) for one in resolve_all(con, campaign.comparisons)]
         for name in ("comparisons", "cohort_members"):

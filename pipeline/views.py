@@ -78,6 +78,7 @@ def create_views(
     *,
     only: Collection[str] | None = None,
     stored: Collection[str] = (),
+    given: Collection[str] = (),
     comments: bool = False,
 ) -> None:
     """Create the views and macros over the input tables of ``con``.
@@ -89,11 +90,14 @@ def create_views(
     stored:
         Views to compute now and keep as tables, because many queries will ask for them. They do not follow later
         changes of the inputs.
+    given:
+        Relations that are there already, in the current schema or in the main one: they are not made, nor what they
+        name.
     comments:
         Also store the comments, for a catalogue that people read.
     """
     con.execute("BEGIN")
-    for relation in relations() if only is None else _needed(only):
+    for relation in relations() if only is None else _needed(only, given):
         keep = relation.name in stored and not relation.is_macro
         con.execute(f"CREATE TABLE {relation.name} AS {relation.definition}" if keep else relation.create_statement)
         if comments:
@@ -101,12 +105,12 @@ def create_views(
     con.execute("COMMIT")
 
 
-def _needed(names: Collection[str]) -> list[Relation]:
+def _needed(names: Collection[str], given: Collection[str]) -> list[Relation]:
     wanted = set(names)
     for relation in reversed(relations()):
-        if relation.name in wanted:
+        if relation.name in wanted and relation.name not in given:
             wanted |= relation.uses
-    return [relation for relation in relations() if relation.name in wanted]
+    return [relation for relation in relations() if relation.name in wanted and relation.name not in given]
 
 
 def create_input_tables(con: duckdb.DuckDBPyConnection, names: Iterable[str] | None = None) -> None:

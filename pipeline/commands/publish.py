@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from ..output import OutputFormat, Rows, write_rows
+from ..output import OutputFormat, Rows, printable, write_rows
 from ..publish import publish as publish_store
+from ..requalify import results_of
 from ..store import Store
 from .options import format_option, note, progress_bar, store_option, viewer_option, warn_of_strays
 
@@ -23,7 +24,7 @@ def publish(store_path: Path, viewers: bool, output_format: OutputFormat) -> int
     """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
 
     A run that was published before is reported as such and never written again. Failed and invalid runs are
-    published too, with the evidence that says so.
+    published too, with the evidence that says so. What the views say of each new bundle is kept in the schema results.
 
     \b
     Example: planewise publish --store /data/store
@@ -31,7 +32,11 @@ def publish(store_path: Path, viewers: bool, output_format: OutputFormat) -> int
     store = Store.open(store_path)
     with progress_bar("publish") as report:
         results = publish_store(store, progress=report, viewers=viewers)
+    with progress_bar("results") as report:
+        failed = results_of(store, results, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
+    for row in failed:
+        note(f"warning: no results of {printable(row.run_id)}: {printable(row.message or '')}")
     warn_of_strays(store)
     fresh = sum(result.status == "published" for result in results)
     refused = sum(result.status == "refused" for result in results)

@@ -14,14 +14,17 @@ from planewise.pipeline.bundle import verify_bundle
 from planewise.pipeline.catalog import build_catalog
 from planewise.pipeline.cli import run
 from planewise.pipeline.publish import publish
+from planewise.pipeline.requalify import requalify
+from planewise.pipeline.results import results_folder
 from planewise.pipeline.store import Store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Two published runs, sealed, and a current catalogue."""
+    """Two published runs, sealed, with results, and a current catalogue."""
     found = store_with(tmp_path, "r1", "r2")
     publish(found, viewers=False)
+    requalify(found)
     build_catalog(found.path)
     return found
 
@@ -112,3 +115,12 @@ def test_a_store_of_a_newer_version_is_refused_with_both_versions(
     (store.path / "store.json").write_text(json.dumps({"schema": "planewise/store/9"}))
     assert run(["doctor", "--store", str(store.path)]) == 3
     assert "planewise/store/9" in capsys.readouterr().err
+
+
+def test_missing_results_are_a_note_and_fixed(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(results_folder(store.path))
+    [finding] = findings(store, capsys)
+    assert (finding["severity"], finding["code"]) == ("note", "results_missing")
+    assert finding["message"].startswith("2 published runs")
+    findings(store, capsys, "--fix")
+    assert findings(store, capsys) == []
