@@ -39,6 +39,10 @@ print("MEASURED", time.perf_counter() - begun, peak, fresh, report.comparisons[0
 QUESTIONS = (
     "SELECT count(*), median(outer_wall_time_ns) FROM outer_wall_time",
     "SELECT status, count(*) FROM run_health GROUP BY status",
+    "SELECT count(*), median(outer_wall_time_ns) FROM results.outer_wall_time",
+    "SELECT status, count(*) FROM results.run_health GROUP BY status",
+    "SELECT device, sum(busy_ns) FROM results.device_clock_busy GROUP BY device",
+    "SELECT label, median(host_self_time_ns) FROM results.host_label_time GROUP BY label",
     "SELECT * FROM cohort_comparisons",
     "SELECT device, sum(busy_ns) FROM device_clock_busy GROUP BY device",
 )

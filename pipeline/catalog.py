@@ -11,7 +11,8 @@ from ..recorder.errors import InputRefused
 from ..recorder.planes import PLANES
 from .database import connect
 from .fsio import sync_file, sync_folder, temporary_sibling
-from .results import EMPTY_BATCH, RESULTS, prepare_results, result_source, results_folder
+from .results import prepare_results, result_source
+from .results_index import EMPTY_BATCH, RESULTS, results_folder
 from .run_folder import KEY_GLOB
 from .store_format import EMPTY_RUN
 from .tables import TABLES

@@ -21,7 +21,7 @@ from .manifest import read_manifest
 from .progress import Progress
 from .qualify import current_evidence
 from .requalify import requalify
-from .results import Run, known_results, results_folder
+from .results_index import Run, known_results, results_folder
 from .store import RunFolder, Store, run_key
 from .tables import TABLES
 

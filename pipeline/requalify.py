@@ -10,7 +10,8 @@ from ..recorder.errors import PlanewiseError
 from .bundle import verify_bundle
 from .progress import Progress
 from .publish import Publication
-from .results import Published, known_results, make_results, remove_unsound
+from .results import Published, make_results, remove_unsound
+from .results_index import known_results
 from .store import RunFolder, Store
 
 

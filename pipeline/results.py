@@ -8,39 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import msgspec
 
 from .bundle import Receipt, second_pass
-from .fsio import sync_folder, sync_tree, write_atomic
+from .fsio import sync_folder, temporary_sibling
 from .loose import bundle_connection
-from .manifest import size_and_sha256
 from .progress import Progress
+from .results_index import EMPTY_BATCH, RESULTS, Run, batches, is_sound, known_results, results_folder, write_index
 from .store import RunFolder, Store
 from .untrusted import sql_fault
-from .views import quote, views_digest
-
-RESULTS_SCHEMA = "planewise/results/1"
-"""Format of the index of a batch."""
-RESULTS = (
-    *("runs", "tensor_stats", "gradients", "run_health", "_measured_closed_spans", "outer_wall_time", "capabilities"),
-    *("device_clock_busy", "live_bytes_peak", "host_label_time", "activation_name_time"),
-)
-"""The relations that are kept, each after those it is made of."""
+from .views import quote
 
 BATCH_BYTES = 256 * 1024 * 1024
 """Parquet bytes of the runs that are computed together; a larger run is computed alone."""
 
-EMPTY_BATCH = "empty"
-"""Name of the batch that holds no run."""
-
-_INDEX = "index.json"
 _SHARED = ("run_health", "_measured_closed_spans")
 
 
@@ -55,32 +41,6 @@ class Published:
     def identity(self) -> Run:
         """What names its results."""
         return Run(self.receipt.run_id, self.receipt.manifest_sha256)
-
-
-class Run(msgspec.Struct, frozen=True):
-    """One run of a batch: its id, and 64 hex digits over the manifest of the bundle that it was computed from."""
-
-    run_id: str
-    manifest_sha256: str
-
-
-class Index(msgspec.Struct, frozen=True, rename={"format": "schema"}):
-    """What index.json of a batch says: the views that made it, its runs, and the sha256 of each of its files."""
-
-    format: str
-    views_digest: str
-    runs: list[Run]
-    files: dict[str, str]
-
-
-def results_folder(root: Path) -> Path:
-    """The folder of all batches that these views made, in the store at ``root``; it need not exist."""
-    return root / "results" / views_digest().removeprefix("sha256:")[:16]
-
-
-def known_results(root: Path) -> dict[Run, Path]:
-    """Run -> batch of every run with results of these views; a batch without a readable index is passed over."""
-    return {run: batch for batch, index in _batches(root) if index is not None for run in index.runs}
 
 
 def make_results(store: Store, bundles: Sequence[Published], *, progress: Progress | None = None) -> list[Path]:
@@ -117,14 +77,7 @@ def compute_results(bundles: Sequence[Published], folder: Path) -> None:
             raise sql_fault(error) from error
     for bundle in bundles:
         second_pass(bundle.path, bundle.receipt, [f"planes/{file.name}" for file in (bundle.path / "planes").iterdir()])
-    _write_index(folder, [bundle.identity for bundle in bundles])
-
-
-def _write_index(folder: Path, runs: list[Run]) -> None:
-    files = {name: size_and_sha256(folder / f"{name}.parquet")[1] for name in RESULTS}
-    index = Index(RESULTS_SCHEMA, views_digest(), runs, files)
-    write_atomic(folder / _INDEX, msgspec.json.format(msgspec.json.encode(index), indent=1) + b"\n")
-    sync_tree(folder)
+    write_index(folder, [bundle.identity for bundle in bundles])
 
 
 def prepare_results(con: duckdb.DuckDBPyConnection, root: Path) -> None:
@@ -135,12 +88,12 @@ def prepare_results(con: duckdb.DuckDBPyConnection, root: Path) -> None:
     target = results_folder(root) / EMPTY_BATCH
     if target.is_dir():
         return
-    made = root / "tmp" / f"results-{os.getpid()}-{secrets.token_hex(4)}"
-    made.mkdir()
+    made = temporary_sibling(results_folder(root))  # Not in tmp/, where an opened store sweeps away what has no owner.
+    made.mkdir(parents=True)
     try:
         for name in RESULTS:
             _write(con, name, made / f"{name}.parquet", "WHERE false")
-        _write_index(made, [])
+        write_index(made, [])
         _put_in_place(made, target)
     except OSError:
         if not target.is_dir():  # Otherwise another process was faster.
@@ -149,10 +102,13 @@ def prepare_results(con: duckdb.DuckDBPyConnection, root: Path) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def load_results(con: duckdb.DuckDBPyConnection, batches: Sequence[Path], run_ids: Sequence[str]) -> None:
-    """Put tables of the results of ``run_ids`` in the place of the views of these names, which ``con`` has."""
-    for name in RESULTS:
-        source = f"{result_source(con, name, [str(batch) for batch in batches])} WHERE run_id IN (SELECT unnest(?))"
+def load_results(con: duckdb.DuckDBPyConnection, folders: Sequence[Path], run_ids: Sequence[str]) -> None:
+    """Put tables of the results of ``run_ids``, from these batches, in the place of the views that they are of.
+
+    Without any batch the views stay.
+    """
+    for name in RESULTS if folders else ():
+        source = f"{result_source(con, name, [str(folder) for folder in folders])} WHERE run_id IN (SELECT unnest(?))"
         con.execute(f'CREATE TABLE "_results of {name}" AS {source}', [list(run_ids)])
         kind = "VIEW" if con.execute("FROM duckdb_views() WHERE view_name = ?", [name]).fetchone() else "TABLE"
         con.execute(f'DROP {kind} "{name}"')
@@ -220,11 +176,9 @@ def _parts(bundles: Sequence[Published]) -> Iterator[list[Published]]:
 def remove_unsound(store: Store, bundles: Sequence[Published]) -> None:
     """Remove the batches that are damaged, or that hold another bundle under the run id of one of ``bundles``."""
     wanted = {bundle.receipt.run_id: bundle.identity for bundle in bundles}
-    for batch, index in _batches(store.path):
+    for batch, index in batches(store.path):
         named = [run for run in index.runs if run.run_id in wanted] if index else []
-        if index is None or (
-            named and (any(wanted[run.run_id] != run for run in named) or not _is_sound(batch, index))
-        ):
+        if index is None or (named and (any(wanted[run.run_id] != run for run in named) or not is_sound(batch, index))):
             remove_batch(store, batch)
 
 
@@ -234,25 +188,3 @@ def remove_batch(store: Store, batch: Path) -> None:
         if batch.is_dir():
             os.rename(batch, scratch / "results")
             sync_folder(batch.parent)
-
-
-def _is_sound(batch: Path, index: Index) -> bool:
-    try:
-        return set(index.files) == set(RESULTS) and all(
-            size_and_sha256(batch / f"{name}.parquet")[1] == digest for name, digest in index.files.items()
-        )
-    except OSError:
-        return False
-
-
-def _batches(root: Path) -> Iterator[tuple[Path, Index | None]]:
-    """Every batch of these views with its index; None for one that cannot be read, or says something else."""
-    folder = results_folder(root)
-    for batch in sorted(folder.iterdir()) if folder.is_dir() else []:
-        try:
-            index = msgspec.json.decode((batch / _INDEX).read_bytes(), type=Index)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            index = None
-        if index and (index.format, index.views_digest) != (RESULTS_SCHEMA, views_digest()):
-            index = None
-        yield batch, index

@@ -15,7 +15,7 @@ from planewise.pipeline.catalog import build_catalog
 from planewise.pipeline.cli import run
 from planewise.pipeline.publish import publish
 from planewise.pipeline.requalify import requalify
-from planewise.pipeline.results import results_folder
+from planewise.pipeline.results_index import results_folder
 from planewise.pipeline.store import Store
 
 

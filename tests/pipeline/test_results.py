@@ -14,22 +14,15 @@ from bundles import publish as write_bundle
 from cohorts import add_run
 from store_support import store_with, tree
 
-from planewise.pipeline import results as results_module
+from planewise.pipeline import results_index
 from planewise.pipeline.bundle import Receipt, verify_bundle
 from planewise.pipeline.cli import run
 from planewise.pipeline.loose import bundle_connection
 from planewise.pipeline.manifest import write_manifest
 from planewise.pipeline.publish import publish
 from planewise.pipeline.requalify import requalify, results_of
-from planewise.pipeline.results import (
-    RESULTS,
-    Published,
-    compute_results,
-    known_results,
-    load_results,
-    make_results,
-    results_folder,
-)
+from planewise.pipeline.results import Published, compute_results, load_results, make_results
+from planewise.pipeline.results_index import RESULTS, known_results, results_folder
 from planewise.pipeline.store import Store, run_key
 from support import TinyStore
 
@@ -133,7 +126,7 @@ def test_other_views_compute_anew_and_keep_what_was(tmp_path: Path, monkeypatch:
     assert [row.status for row in requalify(store)] == ["computed"]
     assert [row.status for row in requalify(store)] == ["kept"]
     [old] = set(known_results(store.path).values())
-    monkeypatch.setattr(results_module, "views_digest", lambda: f"sha256:{'1' * 64}")
+    monkeypatch.setattr(results_index, "views_digest", lambda: f"sha256:{'1' * 64}")
     assert known_results(store.path) == {}
     assert [row.status for row in requalify(store)] == ["computed"]
     assert results_folder(store.path).name == "1" * 16
