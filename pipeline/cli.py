@@ -32,6 +32,7 @@ from .commands.schema import schema
 from .commands.series import series
 from .commands.sql import sql
 from .commands.top import top
+from .commands.vacuum import vacuum
 from .commands.verify import verify
 
 _EPILOG = """\b
@@ -55,6 +56,7 @@ for _command in (
     publish,
     requalify,
     discard,
+    vacuum,
     nightly,
     verify,
     doctor,
