@@ -18,6 +18,7 @@ SCHEMAS: Mapping[str, object] = {
     "bundle_verification": "planewise/bundle-verification/1",
     "publication": "planewise/publication/1",
     "store": "planewise/store/1",
+    "results": "planewise/results/1",
     "comparison": "planewise/comparison/1",
     "comparison_family": "planewise/comparison-family/2",
     "campaign": ["planewise/campaign/1", "candle-graph/campaign/1"],
