@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +16,7 @@ from ..recorder.errors import Conflict, InputRefused, PlanewiseError, UsageError
 from .fsio import sync_folder
 from .progress import Progress
 from .run_folder import is_regular
+from .side_by_side import KILLED, side_by_side
 from .staging import AS_IT_IS, ReadOptions, StagedRun, stage_source
 from .store import Store, run_key
 
@@ -97,18 +96,16 @@ def _results(
                 known[result.digest] = str(result.run_id)
             yield result
         return
-    with ProcessPoolExecutor(min(jobs, len(sources)), mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_ingest_apart, store.path, source, format, options, known) for source in sources]
-        for source, future in zip(sources, futures, strict=True):
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                message = f"{source}: a reading process was killed, perhaps for want of memory; try again with --jobs 1"
-                yield IngestResult(str(source), "refused", code="process_killed", message=message)
+    work = partial(_ingest_apart, store.path, format, options, known)
+    yield from side_by_side(work, sources, jobs, killed=_killed)
+
+
+def _killed(source: Path) -> IngestResult:
+    return IngestResult(str(source), "refused", code="process_killed", message=f"{source}: {KILLED}")
 
 
 def _ingest_apart(
-    store: Path, source: Path, format: str | None, options: ReadOptions, known: dict[str, str]
+    store: Path, format: str | None, options: ReadOptions, known: dict[str, str], source: Path
 ) -> IngestResult:
     return _ingest_or_refuse(Store.open(store), source, format, options, known)
 

@@ -86,16 +86,18 @@ def run_nightly(
     sources: Sequence[Path],
     stage: Stage,
     rules: Rules = EVERY_CHANGE,
+    *,
     viewers: bool = True,
+    jobs: int = 1,
 ) -> NightlyReport:
     """Run all stages over ``sources``, then aggregate ``campaign`` and write its documents into the store.
 
-    ``stage`` gives a progress callback for a named stage. Inputs that are refused are part of the report; they stop
-    nothing.
+    ``stage`` gives a progress callback for a named stage; ``jobs`` processes work side by side. Inputs that are refused
+    are part of the report; they stop nothing.
     """
-    ingested = ingest_sources(store, sources, progress=stage("ingest"))
-    qualified = qualify(store, progress=stage("qualify"))
-    published = publish(store, progress=stage("publish"), viewers=viewers)
+    ingested = ingest_sources(store, sources, jobs=jobs, progress=stage("ingest"))
+    qualified = qualify(store, progress=stage("qualify"), jobs=jobs)
+    published = publish(store, progress=stage("publish"), viewers=viewers, jobs=jobs)
     checks = check_campaign(campaign, find_bundle=store.find_bundle)
     status = status_of(campaign, checks)
     tables = campaign_tables(campaign, checks)

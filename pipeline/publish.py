@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,14 @@ from .bundle import MANIFEST, Receipt, verify_bundle, write_manifest
 from .fsio import sync_folder, sync_tree, walk
 from .manifest import read_manifest
 from .progress import Progress
+from .side_by_side import KILLED, side_by_side
 from .store import RunFolder, Store
 
 if TYPE_CHECKING:
     from .pages.viewer import Viewers
+
+_Staged = tuple[RunFolder, str | None]
+"""A staged run, and why it has no evidence."""
 
 PUBLICATION_SCHEMA = "planewise/publication/1"
 """Format of a publication receipt."""
@@ -51,21 +55,23 @@ class Publication:
         }
 
 
-def publish(store: Store, *, progress: Progress | None = None, viewers: bool = True) -> list[Publication]:
+def publish(
+    store: Store, *, progress: Progress | None = None, viewers: bool = True, jobs: int = 1
+) -> list[Publication]:
     """Publish every staged run, its evidence made first where it is missing, and list what was published before.
 
-    One row per run of the store. With ``viewers`` each bundle gets a ``viewer.html`` (docs/report.md). A run that
-    cannot be published stays staged, is reported, and stops no other. A crash at any point leaves a run staged or
-    published whole; the next call goes on from there.
+    One row per run of the store. With ``viewers`` each bundle gets a ``viewer.html`` (docs/report.md). ``jobs``
+    processes work side by side. A run that cannot be published stays staged, is reported, and stops no other. A crash
+    at any point leaves a run staged or published whole; the next call goes on from there.
     """
-    refused = _qualified(store)
+    refused = _qualified(store, jobs)
     staged = store.staged()
     results: dict[str, Publication] = {}
-    with _pages(staged if viewers else []) as pages:
-        for done, run in enumerate(staged):
-            if progress:
-                progress(done, len(staged), run.key)
-            results[run.key] = _publish_or_refuse(store, run, refused.get(run.key), pages)
+    coming = _publications(store, [(run, refused.get(run.key)) for run in staged], viewers, jobs)
+    for done, run in enumerate(staged):
+        if progress:
+            progress(done, len(staged), run.key)
+        results[run.key] = next(coming)
     if progress:
         progress(len(staged), len(staged), "")
     earlier = {run.key: _earlier(run) for run in store.bundles() if run.key not in results}
@@ -102,17 +108,44 @@ def _taken(destination: Path) -> Conflict:
     return Conflict("something is there already; nothing was overwritten", source=destination)
 
 
-def _qualified(store: Store) -> dict[str, str]:
+def _qualified(store: Store, jobs: int) -> dict[str, str]:
     """Make missing evidence; folder name -> message of every run that has none."""
     from .qualify import qualify_by_key  # Loads DuckDB, which publishing one prepared folder does without.
 
-    rows = qualify_by_key(store).items()
+    rows = qualify_by_key(store, jobs=jobs).items()
     return {key: row.message or "no evidence" for key, row in rows if row.status == "refused"}
 
 
+def _publications(store: Store, runs: Sequence[_Staged], viewers: bool, jobs: int) -> Iterator[Publication]:
+    """One publication per run, in order."""
+    if jobs > 1 and len(runs) > 1:
+        yield from side_by_side(_in_worker, runs, jobs, killed=_killed, begin=_begin, given=(store.path, viewers))
+        return
+    with _pages(viewers and bool(runs)) as pages:
+        for run, fault in runs:
+            yield _publish_or_refuse(store, run, fault, pages)
+
+
+_worker: dict[str, Any] = {}
+"""Of a process of its own: the store and what draws viewers, for as long as it lives."""
+
+
+def _begin(store: Path, viewers: bool) -> None:
+    pages = ExitStack()  # Never closed: it lives as long as the process.
+    _worker.update(store=Store.open(store), stack=pages, pages=pages.enter_context(_pages(viewers)))
+
+
+def _in_worker(staged: _Staged) -> Publication:
+    return _publish_or_refuse(_worker["store"], *staged, _worker["pages"])
+
+
+def _killed(staged: _Staged) -> Publication:
+    return Publication(_name(staged[0]), "refused", message=KILLED)
+
+
 @contextmanager
-def _pages(staged: Sequence[RunFolder]) -> Iterator[Viewers | None]:
-    if not staged:
+def _pages(wanted: bool) -> Iterator[Viewers | None]:
+    if not wanted:
         yield None
         return
     from .pages.viewer import Viewers  # Loads DuckDB, the templates and the charts.
@@ -125,32 +158,39 @@ def _publish_or_refuse(store: Store, run: RunFolder, fault: str | None, pages: V
     try:
         if fault is not None:
             raise InputRefused(fault, code="no_evidence")
-        with store.lock():
-            return _publish(store, run, pages)
+        if pages is None:
+            return _publish(store, run, None, None)
+        with store.scratch() as scratch:  # Drawn without the lock, so that others publish meanwhile.
+            viewer = scratch / "viewer.html"
+            message = _draw(pages, run.path, viewer)
+            return _publish(store, run, viewer if message is None else None, message)
     except (PlanewiseError, OSError) as error:
         return Publication(_name(run), "refused", message=str(error))
 
 
-def _publish(store: Store, run: RunFolder, pages: Viewers | None) -> Publication:
-    destination = store.path / "bundles" / run.key
-    if not run.path.is_dir():
-        return _earlier(RunFolder(destination, published=True))
+def _publish(store: Store, run: RunFolder, viewer: Path | None, message: str | None) -> Publication:
     from .qualify import current_evidence
 
-    packet = current_evidence(run.path)
-    if packet is None:
-        raise InputRefused("its evidence is missing", source=run.path, code="no_evidence", remedy="run publish again")
-    message = None if pages is None else _write_viewer(pages, run.path, packet)
-    receipt = publish_folder(run.path, destination, run.run_id)
+    destination = store.path / "bundles" / run.key
+    with store.lock():
+        if not run.path.is_dir():
+            return _earlier(RunFolder(destination, published=True))
+        if current_evidence(run.path) is None:
+            remedy = "run publish again"
+            raise InputRefused("its evidence is missing", source=run.path, code="no_evidence", remedy=remedy)
+        if viewer is not None:
+            os.replace(viewer, run.path / viewer.name)
+        receipt = publish_folder(run.path, destination, run.run_id)
     return Publication(run.run_id, "published", str(destination), receipt.manifest_sha256, receipt, message)
 
 
-def _write_viewer(pages: Viewers, folder: Path, packet: dict[str, Any]) -> str | None:
+def _draw(pages: Viewers, folder: Path, target: Path) -> str | None:
     """Why the run has no viewer, None when it has one: evidence is published without its picture, never the reverse."""
     from .pages.viewer import FAULTS
+    from .qualify import current_evidence
 
     try:
-        pages.write(folder, packet)
+        pages.write(folder, current_evidence(folder) or {}, target)
     except FAULTS as error:
         return f"has no viewer.html: {str(error).strip().partition(chr(10))[0]}"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from .load import load_runs
 from .packet import decode_packet, encode_packet
 from .progress import Progress
 from .report import render_report
+from .side_by_side import KILLED, side_by_side
 from .store import RunFolder, Store, run_key
 from .views import views_digest
 
@@ -42,15 +44,16 @@ class Qualification:
     message: str | None = None
 
 
-def qualify(store: Store, *, progress: Progress | None = None) -> list[Qualification]:
+def qualify(store: Store, *, progress: Progress | None = None, jobs: int = 1) -> list[Qualification]:
     """Write evidence.json and report.md into every staged run that lacks them or has those of other views.
 
-    Returns one row per staged run, by folder name. A run without evidence is reported and stops no other.
+    ``jobs`` processes work side by side. Returns one row per staged run, by folder name. A run without evidence is
+    reported and stops no other.
     """
-    return list(qualify_by_key(store, progress=progress).values())
+    return list(qualify_by_key(store, progress=progress, jobs=jobs).values())
 
 
-def qualify_by_key(store: Store, *, progress: Progress | None = None) -> dict[str, Qualification]:
+def qualify_by_key(store: Store, *, progress: Progress | None = None, jobs: int = 1) -> dict[str, Qualification]:
     """What :func:`qualify` does, with each row under the name of the run's folder."""
     runs = store.staged()
     found: dict[str, Qualification] = {}
@@ -58,10 +61,12 @@ def qualify_by_key(store: Store, *, progress: Progress | None = None) -> dict[st
         packet = current_evidence(run.path)
         if packet is not None:
             found[run.key] = _judged(packet, unchanged=True)
-    for batch in _batches([run for run in runs if run.key not in found]):
+    batches = list(_batches([run for run in runs if run.key not in found], jobs))
+    coming = _qualified(store, batches, jobs)
+    for batch in batches:
         if progress:
             progress(len(found), len(runs), f"{len(batch)} runs")
-        found |= _qualify_batch(store, batch)
+        found |= next(coming)
     if progress:
         progress(len(runs), len(runs), "")
     return {run.key: found[run.key] for run in runs if run.key in found}
@@ -83,7 +88,26 @@ def write_evidence(folder: Path, packet: dict[str, Any]) -> None:
     write_atomic(folder / "evidence.json", encode_packet(packet))
 
 
-def _batches(runs: Sequence[RunFolder]) -> Iterator[list[RunFolder]]:
+def _qualified(store: Store, batches: Sequence[list[RunFolder]], jobs: int) -> Iterator[dict[str, Qualification]]:
+    """What becomes of each batch, in order."""
+    if jobs > 1 and len(batches) > 1:
+        yield from side_by_side(partial(_qualify_apart, store.path), batches, jobs, killed=_killed)
+        return
+    for batch in batches:
+        yield _qualify_batch(store, batch)
+
+
+def _qualify_apart(store: Path, batch: list[RunFolder]) -> dict[str, Qualification]:
+    return _qualify_batch(Store.open(store), batch)
+
+
+def _killed(batch: list[RunFolder]) -> dict[str, Qualification]:
+    return {run.key: Qualification(_name(run), "refused", message=f"no evidence: {KILLED}") for run in batch}
+
+
+def _batches(runs: Sequence[RunFolder], jobs: int) -> Iterator[list[RunFolder]]:
+    """Runs that are loaded together; no more of them than leave something to every job."""
+    most = -(-len(runs) // jobs)
     batch: list[RunFolder] = []
     size = 0
     for run in runs:
@@ -91,7 +115,7 @@ def _batches(runs: Sequence[RunFolder]) -> Iterator[list[RunFolder]]:
             more = run.parquet_bytes
         except OSError:
             more = 0  # Published by another process meanwhile, or damaged: loading it tells.
-        if batch and size + more > BATCH_BYTES:
+        if batch and (size + more > BATCH_BYTES or len(batch) == most):
             yield batch
             batch, size = [], 0
         batch.append(run)

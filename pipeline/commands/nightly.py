@@ -20,7 +20,7 @@ from ..output import printable
 from ..progress import Progress
 from ..store import Store
 from ..summary import append_summary
-from .options import Share, progress_bar, store_option, stray_text, viewer_option
+from .options import Share, jobs_option, progress_bar, store_option, stray_text, viewer_option
 
 
 @click.command()
@@ -42,6 +42,7 @@ from .options import Share, progress_bar, store_option, stray_text, viewer_optio
     help="Exit with 1 when a candidate is slower; with regression, only when it was not the night before.",
 )
 @viewer_option
+@jobs_option
 @click.option(
     "--summary-file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -56,6 +57,7 @@ def nightly(
     require_eligible: bool,
     fail_on: str | None,
     viewers: bool,
+    jobs: int,
     summary_file: Path | None,
 ) -> int:
     """Ingest, qualify and publish SOURCEs, then report the campaign: status, comparisons, hottest activations.
@@ -74,7 +76,8 @@ def nightly(
         def stage(title: str) -> Progress:
             return stack.enter_context(progress_bar(title))
 
-        report = run_nightly(store, campaign, list(sources), stage, Rules(min_effect, protocol_verdict), viewers)
+        rules = Rules(min_effect, protocol_verdict)
+        report = run_nightly(store, campaign, list(sources), stage, rules, viewers=viewers, jobs=jobs)
     for line in summary(report, store):
         click.echo(line)
     if summary_file is not None:

@@ -79,6 +79,17 @@ def viewer_option(function: Decorated) -> Decorated:
     )(function)
 
 
+def jobs_option(function: Decorated) -> Decorated:
+    """``--jobs``: how many processes work side by side."""
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="Processes that work side by side; what they give is the same.",
+    )(function)
+
+
 def format_option(name: str = "--format") -> Callable[[Decorated], Decorated]:
     """``--format``: how rows are written; ``table`` is for people and may be cut, the others are complete."""
     return click.option(

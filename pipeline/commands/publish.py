@@ -11,7 +11,7 @@ from ..output import OutputFormat, Rows, printable, write_rows
 from ..publish import publish as publish_store
 from ..requalify import results_of
 from ..store import Store
-from .options import format_option, note, progress_bar, store_option, viewer_option, warn_of_strays
+from .options import format_option, jobs_option, note, progress_bar, store_option, viewer_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 
@@ -19,8 +19,9 @@ COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 @click.command()
 @store_option
 @viewer_option
+@jobs_option
 @format_option()
-def publish(store_path: Path, viewers: bool, output_format: OutputFormat) -> int:
+def publish(store_path: Path, viewers: bool, jobs: int, output_format: OutputFormat) -> int:
     """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
 
     A run that was published before is reported as such and never written again. Failed and invalid runs are
@@ -31,7 +32,7 @@ def publish(store_path: Path, viewers: bool, output_format: OutputFormat) -> int
     """
     store = Store.open(store_path)
     with progress_bar("publish") as report:
-        results = publish_store(store, progress=report, viewers=viewers)
+        results = publish_store(store, progress=report, viewers=viewers, jobs=jobs)
     with progress_bar("results") as report:
         failed = results_of(store, results, progress=report)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)

@@ -11,7 +11,7 @@ from ...recorder.errors import CheckFailed
 from ..output import OutputFormat, Rows, write_rows
 from ..qualify import qualify as qualify_store
 from ..store import Store
-from .options import format_option, note, progress_bar, store_option, warn_of_strays
+from .options import format_option, jobs_option, note, progress_bar, store_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 
@@ -23,8 +23,9 @@ COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
     is_flag=True,
     help="Exit with 1 unless every staged run is valid. Published runs were judged before and are not asked.",
 )
+@jobs_option
 @format_option()
-def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) -> int:
+def qualify(store_path: Path, require_valid: bool, jobs: int, output_format: OutputFormat) -> int:
     """Judge every staged run: structural health, capabilities and evidence, in SQL over all of them at once.
 
     A run whose planes cannot be read is refused; the others go on, and the exit code is 3.
@@ -34,7 +35,7 @@ def qualify(store_path: Path, require_valid: bool, output_format: OutputFormat) 
     """
     store = Store.open(store_path)
     with progress_bar("qualify") as report:
-        results = qualify_store(store, progress=report)
+        results = qualify_store(store, progress=report, jobs=jobs)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
     warn_of_strays(store)
     note(f"{len(results)} staged runs, {sum(r.status == 'valid' for r in results)} valid")

@@ -10,7 +10,6 @@ import duckdb
 
 from ...recorder.planes import PLANES
 from ..database import connect
-from ..fsio import write_atomic
 from ..views import create_input_tables, create_views, quote
 from .run_page import run_page
 
@@ -34,10 +33,13 @@ class Viewers:
         for plane in PLANES:
             self._con.execute(f'ALTER TABLE "{plane}" RENAME TO "_without_{plane}"')
 
-    def write(self, folder: Path, packet: Mapping[str, Any]) -> None:
-        """Write the viewer of one run, whose evidence is ``packet``. Raises ``duckdb.Error`` and ``OSError``."""
+    def write(self, folder: Path, packet: Mapping[str, Any], target: Path) -> None:
+        """Write the viewer of the run in ``folder``, whose evidence is ``packet``, to the file ``target``.
+
+        Raises one of :data:`FAULTS`.
+        """
         self._point_at(folder)
-        write_atomic(folder / VIEWER, run_page(packet, self._con, MOST_ROWS).encode())
+        target.write_bytes(run_page(packet, self._con, MOST_ROWS).encode())
 
     def _point_at(self, folder: Path) -> None:
         for name, plane in PLANES.items():
