@@ -21,8 +21,10 @@ from planewise.ingest.base import READERS
 from planewise.ingest.lines import read_blocks
 from planewise.ingest.planes_writer import write_planes
 from planewise.ingest.strict_json import check_line, keys_may_repeat
+from planewise.ingest.trace_bulk import read_bulk
 from planewise.ingest.trace_decode import decode_block
 from planewise.ingest.trace_events import DECODER
+from planewise.ingest.trace_rows import read_strictly
 
 REPETITIONS = 5
 EXAMPLE = Path(__file__).parents[1] / "tests" / "data" / "every-kind.jsonl"
@@ -83,6 +85,18 @@ def key_rule_by_json(path: Path) -> None:
             json.loads(line, object_pairs_hook=dict)
 
 
+def read_in_bulk(path: Path) -> None:
+    """Columns straight from the lines of each kind, as plain writers' blocks are read; one thread."""
+    for block in read_blocks(path):
+        assert read_bulk(block) is not None
+
+
+def read_every_record(path: Path) -> None:
+    """The strict way, an object a record, as any other block is read; one thread."""
+    for block in read_blocks(path):
+        read_strictly(block)
+
+
 def read_planes(path: Path) -> None:
     """The reader: every rule, Arrow batches out."""
     for _ in READERS["candle-trace"].read(path):
@@ -102,6 +116,8 @@ CANDIDATES: tuple[Callable[[Path], None], ...] = (
     key_rule_by_block,
     key_rule_by_line,
     key_rule_by_json,
+    read_in_bulk,
+    read_every_record,
     read_planes,
     read_and_write,
 )

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..recorder.errors import InputRefused
+from .ahead import work_ahead
 from .contract import PlaneBatch
 from .lines import check_encoding, is_blank, peek, plain_text, read_blocks
 from .run_metadata import run_batch
 from .source import source_digest
 from .trace_events import SCHEMAS, Terminal
+from .trace_rows import read_rows
 from .trace_scan import TraceScan, unsupported_schema
 
 _PEEK = 1 << 16
@@ -47,8 +49,8 @@ class CandleTraceReader:
             raise InputRefused("is a folder, expected a trace file", source=path, code="not_a_file")
         check_encoding(path)
         scan = TraceScan(path)
-        for block in read_blocks(path):
-            yield from scan.feed(block)
+        for rows in work_ahead(read_rows, read_blocks(path)):
+            yield from scan.feed(rows)
         yield from _finish(scan)
 
 

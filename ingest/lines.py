@@ -11,7 +11,7 @@ from typing import IO, cast
 
 from ..recorder.errors import InputRefused
 
-BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 23
 MAX_LINE_BYTES = 1 << 28
 """A longer line is refused: a file without line ends must not be read into memory whole."""
 

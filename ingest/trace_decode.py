@@ -31,7 +31,7 @@ def decode_block(block: Block) -> Decoded:
     Records written one a line by a plain writer are decoded in one call; anything else, faults included, is gone
     through line by line.
     """
-    if _one_object_a_line(block):
+    if one_object_a_line(block):
         try:
             records = DECODER.decode_lines(block.data)
         except (msgspec.MsgspecError, RecursionError):
@@ -42,7 +42,7 @@ def decode_block(block: Block) -> Decoded:
     return _decode_slowly(block)
 
 
-def _one_object_a_line(block: Block) -> bool:
+def one_object_a_line(block: Block) -> bool:
     """True when each line begins an object and ends one, in valid UTF-8 and without ``-0``.
 
     After a line's last ``}`` a record that went on would need ``,``, ``]`` or ``}`` at the start of the next line, so
@@ -94,6 +94,14 @@ def _decode_line(text: str) -> Record:
         spelled = strict_json.check_negative_zero(strict_json.parse(text), record.__struct_fields__, FLOAT_FIELDS)
         for name in spelled:
             setattr(record, name, -0.0)
+    return record
+
+
+def decode_strictly(raw: bytes) -> Record:
+    """One line under every rule of a line; raises BadRecord."""
+    text = _text(raw)
+    record = _decode_line(text)
+    strict_json.check_line(text)
     return record
 
 

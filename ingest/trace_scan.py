@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from ..recorder.errors import IncompatibleInput, InputRefused
 from .contract import PlaneBatch
-from .domains import INTERVALS, interval_fault, latest_end, tensor_stats_fault
+from .domains import latest_end
 from .lines import Block
 from .spans import SpanJoin
-from .strict_json import BadRecord, keys_may_repeat, line_keys_may_repeat
-from .trace_decode import Decoded, Fault, check_lines, decode_block
-from .trace_events import SCHEMAS, Meta, SpanEnd, SpanStart, Terminal
-from .trace_tables import PLANE_OF, Columns, normalise, to_columns, to_table
+from .strict_json import BadRecord
+from .trace_decode import Fault
+from .trace_events import SCHEMAS, Meta, Terminal
+from .trace_rows import BlockRows, Positions
+from .trace_tables import PLANE_OF, complete
 
 _EVIDENCE = {
     "ops": ("timestamp_ns", "duration_ns"),
@@ -67,28 +68,22 @@ class TraceScan:
         reason = None if self.terminal is None else self.terminal.reason
         return reason if isinstance(reason, str) else None
 
-    def feed(self, block: Block) -> Iterator[PlaneBatch]:
+    def feed(self, rows: BlockRows) -> Iterator[PlaneBatch]:
         """Yield the planes of a block; raises :class:`InputRefused` for the first line in it that breaks a rule."""
-        decoded = decode_block(block)
-        self._faults = [decoded.failure] if decoded.failure else []
-        if decoded.failure and not (self._records or decoded.records):
-            self._refuse_foreign_schema(block, decoded.failure[0])
-        groups = _by_kind(decoded.records)
-        self._check_frame(decoded, groups)
-        self._join_spans(decoded, groups)
-        columns = {
-            kind: to_columns(kind, [decoded.records[i] for i in at]) for kind, at in groups.items() if kind is not Meta
-        }
-        self._check_keys(block, decoded, columns)
-        tables = [self._table(decoded, groups[kind], columns[kind]) for kind in PLANE_OF if kind in columns]
+        self._faults = list(rows.faults)
+        if rows.undecodable is not None and not (self._records or rows.records):
+            self._refuse_foreign_schema(rows.block, rows.undecodable)
+        self._check_frame(rows)
+        tables = {plane: self._complete(plane, *found) for plane, found in rows.tables.items()}
+        self._join_spans(rows)
         self._raise_first()
-        self._records += len(decoded.records)
-        self.last_line = block.first_line + block.line_count - 1
-        for found in tables:
-            if found.plane == "spans":
-                self.spans.add_rows(found.table)
-            else:
-                yield found
+        self._records += rows.records
+        self.last_line = rows.block.first_line + rows.block.line_count - 1
+        for plane in PLANE_OF.values():
+            if plane == "spans" and plane in tables:
+                self.spans.add_rows(tables[plane])
+            elif plane in tables:
+                yield PlaneBatch(plane, tables[plane])
 
     def _raise_first(self) -> None:
         if not self._faults:
@@ -97,74 +92,42 @@ class TraceScan:
         position = f"line {line}" if fault.field is None else f"line {line}, field {fault.field}"
         raise InputRefused(fault.message, source=self.path, position=position, code=fault.code)
 
-    def _check_frame(self, decoded: Decoded, groups: dict[type[Any], list[int]]) -> None:
+    def _check_frame(self, rows: BlockRows) -> None:
         """Rules 1 and 2."""
-        if self._records == 0 and decoded.records and isinstance(decoded.records[0], Meta):
-            self.meta = decoded.records[0]
-        metas = [at for at in groups.get(Meta, []) if self._records + at > 0]
-        if metas:
-            fault = BadRecord("meta_not_first", None, "found a meta record, expected it as the first record only")
-            self._faults.append((decoded.lines[metas[0]], fault))
-        after = 0 if self.terminal is not None else groups.get(Terminal, [len(decoded.records)])[0] + 1
-        if after < len(decoded.records):
+        for at, record in rows.framing:
+            if isinstance(record, Meta) and self._records + at == 0:
+                self.meta = record
+            elif isinstance(record, Meta):
+                fault = BadRecord("meta_not_first", None, "found a meta record, expected it as the first record only")
+                self._faults.append((rows.lines[at], fault))
+        terminals = [(at, record) for at, record in rows.framing if isinstance(record, Terminal)]
+        after = 0 if self.terminal is not None else terminals[0][0] + 1 if terminals else rows.records
+        if after < rows.records:
             fault = BadRecord("record_after_terminal", None, "found a record after terminal, expected none")
-            self._faults.append((decoded.lines[after], fault))
-        if Terminal in groups:
-            self.terminal = decoded.records[groups[Terminal][0]]  # type: ignore[assignment]
+            self._faults.append((rows.lines[after], fault))
+        if terminals:
+            self.terminal = terminals[0][1]
 
-    def _join_spans(self, decoded: Decoded, groups: dict[type[Any], list[int]]) -> None:
+    def _join_spans(self, rows: BlockRows) -> None:
         """Rules 3 to 5, in stream order."""
-        for at in sorted((*groups.get(SpanStart, ()), *groups.get(SpanEnd, ()))):
-            record = decoded.records[at]
+        starts = _events(*rows.tables["spans"], "start_ns", True) if "spans" in rows.tables else []
+        ends = _events(*rows.ends, "duration_ns", False) if rows.ends is not None else []
+        for at, span_id, value, is_start in heapq.merge(starts, ends):
             try:
-                if isinstance(record, SpanStart):
-                    self.spans.start(record.id, record.start_ns)
-                elif isinstance(record, SpanEnd):
-                    duration = record.duration_ns
-                    self.spans.end(record.id, duration if isinstance(duration, int) else 0, self._records + at)
+                if is_start:
+                    self.spans.start(span_id, value)
+                else:
+                    self.spans.end(span_id, value, self._records + at)
             except BadRecord as fault:
-                self._faults.append((decoded.lines[at], fault))
+                self._faults.append((rows.lines[at], fault))
                 return
 
-    def _check_keys(self, block: Block, decoded: Decoded, columns: dict[type[Any], Columns]) -> None:
-        """The duplicate-key rule: the whole block at once where that proves it, else line by line."""
-        present = sum(found.keys for found in columns.values())
-        if decoded.failure or not self._keys_are_distinct(block, decoded, present):
-            fault = check_lines(block, decoded)
-            if fault:
-                self._faults.append(fault)
-
-    def _keys_are_distinct(self, block: Block, decoded: Decoded, present: int) -> bool:
-        """True when that is certain. The keys of the meta record are nested, so its line is judged apart."""
-        data = block.data
-        if self._records == 0 and isinstance(next(iter(decoded.records), None), Meta):
-            meta, _, data = data.partition(b"\n")
-            if decoded.lines[0] != block.first_line or line_keys_may_repeat(meta):
-                return False
-        return not keys_may_repeat(data, present)
-
-    def _table(self, decoded: Decoded, at: Sequence[int], columns: Columns) -> PlaneBatch:
-        """One kind's rows; broken rules are noted, and then the table is not used."""
-        plane = PLANE_OF[columns.kind]
-        fault = normalise(columns)
-        if fault is not None:
-            self._faults.append((decoded.lines[at[fault[0]]], fault[1]))
-            return PlaneBatch(plane, None)
-        run_id = "" if self.meta is None else self.meta.run_id
-        table = to_table(columns, run_id, np.array(at, dtype=np.int64) + self._records)
-        self._check_rows(decoded, at, plane, table)
-        return PlaneBatch(plane, table)
-
-    def _check_rows(self, decoded: Decoded, at: Sequence[int], plane: str, table: Any) -> None:
-        fault = interval_fault(table, *INTERVALS[plane]) if plane in INTERVALS else None
+    def _complete(self, plane: str, at: Positions, table: Any) -> Any:
         if plane == "tensor_stats":
             self.has_tensor_stats = True
-            fault = tensor_stats_fault(table)
-        if fault is not None:
-            row, code, field, message = fault
-            self._faults.append((decoded.lines[at[row]], BadRecord(code, field, message)))
-        elif plane in _EVIDENCE:
+        if plane in _EVIDENCE:
             self._latest_ns = max(self._latest_ns, latest_end(table, *_EVIDENCE[plane]))
+        return complete(plane, table, "" if self.meta is None else self.meta.run_id, at + self._records)
 
     def _refuse_foreign_schema(self, block: Block, line: int) -> None:
         """A first record of another schema need not look like ours at all; its schema is the better message."""
@@ -183,14 +146,10 @@ class _Declared(msgspec.Struct):
     schema: str
 
 
-def _by_kind(records: Sequence[Any]) -> dict[type[Any], list[int]]:
-    groups: dict[type[Any], list[int]] = {}
-    for at, kind in enumerate(map(type, records)):
-        try:
-            groups[kind].append(at)
-        except KeyError:
-            groups[kind] = [at]
-    return groups
+def _events(at: Positions, table: Any, column: str, is_start: bool) -> list[tuple[int, str, int, bool]]:
+    """Position, span, time and kind of the starts or ends of spans."""
+    values = zip(at.tolist(), table.column("id").to_pylist(), table.column(column).to_pylist(), strict=True)
+    return [(place, span_id, value, is_start) for place, span_id, value in values]
 
 
 def unsupported_schema(path: Path, found: object, line: int) -> IncompatibleInput:

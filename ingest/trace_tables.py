@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import UNSET
 from msgspec.structs import astuple
@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 from ..recorder import dense
 from ..recorder.errors import ContractError
 from ..recorder.planes import INT64_MAX, PLANES
+from .shapes import SAFE, element_counts
 from .strict_json import BadRecord, shorten
 from .trace_events import (
     DEFAULTS,
@@ -24,6 +25,7 @@ from .trace_events import (
     Gradient,
     Memory,
     Op,
+    SpanEnd,
     SpanStart,
     Tensor,
     TensorStats,
@@ -42,10 +44,28 @@ PLANE_OF: dict[Any, str] = {
 }
 """The plane each record kind becomes a row of; span ends, meta and terminal join others."""
 
-_DENSE_COLUMN: dict[Any, str] = {Op: "output_dense_bytes", Tensor: "dense_bytes"}
+DENSE_COLUMN: dict[Any, str] = {Op: "output_dense_bytes", Tensor: "dense_bytes"}
+"""The column of a kind that is computed from shape and dtype where a record does not give it."""
 
-RowFault = tuple[int, BadRecord]
-"""A row (not a line) and what is wrong with it."""
+
+@dataclass
+class BadRow(Exception):
+    """A row (not a line) and what is wrong with it."""
+
+    row: int
+    fault: BadRecord
+
+
+_SPAN_END = pa.schema([pa.field("id", pa.string(), False), pa.field("duration_ns", pa.int64(), False)])
+
+
+def _record_schema(kind: Any) -> Any:
+    declared = _SPAN_END if kind is SpanEnd else PLANES[PLANE_OF[kind]].schema
+    return pa.schema([declared.field(name) for name in kind.__struct_fields__])
+
+
+RECORD_SCHEMAS: dict[Any, Any] = {kind: _record_schema(kind) for kind in (*PLANE_OF, SpanEnd)}
+"""The columns that records of a kind give, named and typed as in their plane."""
 
 
 @dataclass
@@ -70,49 +90,52 @@ def to_columns(kind: type[Any], records: Sequence[Any]) -> Columns:
     return Columns(kind, found, len(records), keys)
 
 
-def normalise(columns: Columns) -> RowFault | None:
-    """Fill in dense footprints and reduce edges to the keys of their kind; the first row that cannot be, or None."""
+def to_table(columns: Columns) -> Any:
+    """The Arrow table of :data:`RECORD_SCHEMAS`; raises BadRow for an edge without the keys of its kind."""
     if columns.kind is Edge:
-        return _normalise_edges(columns)
-    if columns.kind in _DENSE_COLUMN:
-        return _fill_dense(columns, _DENSE_COLUMN[columns.kind])
-    return None
+        _reduce_edges(columns)
+    schema = RECORD_SCHEMAS[columns.kind]
+    return pa.Table.from_arrays([pa.array(columns.values[field.name], field.type) for field in schema], schema=schema)
 
 
-def to_table(columns: Columns, run_id: str, seq: Any) -> Any:
-    """The Arrow table of the plane; columns that the trace format does not have are NULL."""
-    schema = PLANES[PLANE_OF[columns.kind]].schema
-    given = {"run_id": pa.repeat(pa.scalar(run_id, pa.string()), columns.rows), "seq": pa.array(seq, pa.int64())}
-    arrays = []
-    for field in schema:
-        if field.name in given:
-            arrays.append(given[field.name])
-        elif field.name in columns.values:
-            arrays.append(pa.array(columns.values[field.name], field.type))
-        else:
-            arrays.append(pa.nulls(columns.rows, field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+def complete(plane: str, table: Any, run_id: str, seq: Any) -> Any:
+    """The table with every column of its plane; those that the trace format does not have are NULL."""
+    given = {"run_id": pa.repeat(pa.scalar(run_id, pa.string()), table.num_rows), "seq": pa.array(seq, pa.int64())}
+    given |= dict(zip(table.column_names, table.columns, strict=True))
+    schema = PLANES[plane].schema
+    return pa.Table.from_arrays(
+        [given[field.name] if field.name in given else pa.nulls(table.num_rows, field.type) for field in schema],
+        schema=schema,
+    )
 
 
-def _fill_dense(columns: Columns, name: str) -> RowFault | None:
-    values = list(columns.values[name])
-    shapes, dtypes = columns.values["shape"], columns.values["dtype"]
-    for row, value in enumerate(values):
-        if value is None:
-            try:
-                values[row] = _dense_bytes(tuple(shapes[row]), dtypes[row])
-            except ContractError as error:
-                return row, BadRecord("integer_out_of_range", "shape", f"found {shapes[row]}: {error.message}")
-    columns.values[name] = values
-    return None
+def fill_dense(table: Any, name: str) -> Any:
+    """The table with NULL footprints filled in where the dtype is known (protocol 1.4); raises BadRow."""
+    column = table.column(name).combine_chunks()
+    if not column.null_count:
+        return table
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    values = column.fill_null(0).to_numpy().copy()
+    dtypes = table.column("dtype").combine_chunks().dictionary_encode()
+    sizes = np.array([dense.element_size(dtype) or 0 for dtype in dtypes.dictionary.to_pylist()], np.int64)
+    size = sizes[dtypes.indices.to_numpy()] if len(sizes) else np.zeros(0, np.int64)
+    elements, exact = element_counts(table.column("shape").combine_chunks())
+    values[absent] = (elements * size)[absent]
+    exact &= size.astype(np.float64) * elements < SAFE
+    for row in np.flatnonzero(absent & (size > 0) & ~exact):
+        shape, dtype = table.column("shape")[row].as_py(), table.column("dtype")[row].as_py()
+        try:
+            values[row] = dense.dense_bytes(shape, dtype)
+        except ContractError as error:
+            raise BadRow(
+                int(row), BadRecord("integer_out_of_range", "shape", f"found {shape}: {error.message}")
+            ) from None
+    place = table.schema.get_field_index(name)
+    return table.set_column(place, table.schema.field(place), pa.array(values, mask=absent & (size == 0)))
 
 
-@lru_cache(maxsize=1 << 14)
-def _dense_bytes(shape: tuple[int, ...], dtype: str) -> int | None:
-    return dense.dense_bytes(shape, dtype)
-
-
-def _normalise_edges(columns: Columns) -> RowFault | None:
+def _reduce_edges(columns: Columns) -> None:
+    """Keep of each edge the keys of its kind; the others are unknown extras there. Raises BadRow."""
     names = [name for keys in EDGE_KEYS.values() for name in keys]
     rows = list(zip(columns.values["edge_kind"], *(columns.values[name] for name in names), strict=True))
     kept: list[dict[str, Any]] = []
@@ -121,9 +144,8 @@ def _normalise_edges(columns: Columns) -> RowFault | None:
         kept.append({name: value for name, value in zip(names, values, strict=True) if name in needed})
         for name, kind in needed.items():
             if (fault := _edge_fault(name, kind, kept[-1][name])) is not None:
-                return row, fault
+                raise BadRow(row, fault)
     columns.values |= {name: [edge.get(name) for edge in kept] for name in names}
-    return None
 
 
 def _edge_fault(name: str, kind: type, value: Any) -> BadRecord | None:

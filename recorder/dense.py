@@ -39,12 +39,17 @@ def element_count(shape: Iterable[int]) -> int:
     return product
 
 
+def element_size(dtype: str) -> int | None:
+    """Bytes of one element by its name, in any case; None when the dtype is unknown (protocol 1.4)."""
+    return DTYPE_BYTES.get(dtype) or DTYPE_BYTES.get(dtype.strip().lower())
+
+
 def dense_bytes(shape: Iterable[int], dtype: str) -> int | None:
     """Elements times element size in bytes; None when the dtype is unknown (protocol 1.4).
 
     Raises :class:`ContractError` when the footprint does not fit signed 64 bits.
     """
-    size = DTYPE_BYTES.get(dtype) or DTYPE_BYTES.get(dtype.strip().lower())
+    size = element_size(dtype)
     if size is None:
         return None
     footprint = element_count(shape) * size
