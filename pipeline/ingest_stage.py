@@ -16,7 +16,7 @@ from ..recorder.errors import Conflict, InputRefused, PlanewiseError, UsageError
 from .fsio import sync_folder
 from .progress import Progress
 from .run_folder import is_regular
-from .side_by_side import KILLED, side_by_side
+from .side_by_side import KILLED, Jobs, is_apart, side_by_side
 from .staging import AS_IT_IS, ReadOptions, StagedRun, stage_source
 from .store import Store, run_key
 
@@ -49,7 +49,7 @@ def ingest_sources(
     *,
     format: str | None = None,
     options: ReadOptions = AS_IT_IS,
-    jobs: int = 1,
+    jobs: Jobs = 1,
     progress: Progress | None = None,
 ) -> list[IngestResult]:
     """Read every source into ``staging/``; one result per source, in order, a folder of captures giving one per entry.
@@ -85,11 +85,11 @@ def _results(
     sources: list[Path],
     format: str | None,
     options: ReadOptions,
-    jobs: int,
+    jobs: Jobs,
     known: dict[str, str],
 ) -> Iterator[IngestResult]:
     """One result per source, in order."""
-    if jobs == 1 or len(sources) < 2:
+    if not is_apart(jobs, len(sources)):
         for source in sources:
             result = _ingest_or_refuse(store, source, format, options, known)
             if result.status == "ingested" and result.digest is not None:

@@ -29,6 +29,7 @@ from .progress import Progress
 from .publish import Publication, publish
 from .qualify import Qualification, qualify
 from .results import Published, load_results, make_results
+from .side_by_side import Jobs
 from .store import Store, run_key
 from .tables import TABLES
 from .untrusted import lock_down
@@ -88,7 +89,7 @@ def run_nightly(
     rules: Rules = EVERY_CHANGE,
     *,
     viewers: bool = True,
-    jobs: int = 1,
+    jobs: Jobs = 1,
 ) -> NightlyReport:
     """Run all stages over ``sources``, then aggregate ``campaign`` and write its documents into the store.
 

@@ -15,7 +15,7 @@ from .bundle import MANIFEST, Receipt, verify_bundle, write_manifest
 from .fsio import sync_folder, sync_tree, walk
 from .manifest import read_manifest
 from .progress import Progress
-from .side_by_side import KILLED, side_by_side
+from .side_by_side import KILLED, Jobs, is_apart, side_by_side
 from .store import RunFolder, Store
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Publication:
 
 
 def publish(
-    store: Store, *, progress: Progress | None = None, viewers: bool = True, jobs: int = 1
+    store: Store, *, progress: Progress | None = None, viewers: bool = True, jobs: Jobs = 1
 ) -> list[Publication]:
     """Publish every staged run, its evidence made first where it is missing, and list what was published before.
 
@@ -108,7 +108,7 @@ def _taken(destination: Path) -> Conflict:
     return Conflict("something is there already; nothing was overwritten", source=destination)
 
 
-def _qualified(store: Store, jobs: int) -> dict[str, str]:
+def _qualified(store: Store, jobs: Jobs) -> dict[str, str]:
     """Make missing evidence; folder name -> message of every run that has none."""
     from .qualify import qualify_by_key  # Loads DuckDB, which publishing one prepared folder does without.
 
@@ -116,9 +116,9 @@ def _qualified(store: Store, jobs: int) -> dict[str, str]:
     return {key: row.message or "no evidence" for key, row in rows if row.status == "refused"}
 
 
-def _publications(store: Store, runs: Sequence[_Staged], viewers: bool, jobs: int) -> Iterator[Publication]:
+def _publications(store: Store, runs: Sequence[_Staged], viewers: bool, jobs: Jobs) -> Iterator[Publication]:
     """One publication per run, in order."""
-    if jobs > 1 and len(runs) > 1:
+    if is_apart(jobs, len(runs)):
         yield from side_by_side(_in_worker, runs, jobs, killed=_killed, begin=_begin, given=(store.path, viewers))
         return
     with _pages(viewers and bool(runs)) as pages:

@@ -18,7 +18,7 @@ from .load import load_runs
 from .packet import decode_packet, encode_packet
 from .progress import Progress
 from .report import render_report
-from .side_by_side import KILLED, side_by_side
+from .side_by_side import KILLED, Jobs, is_apart, share, side_by_side
 from .store import RunFolder, Store, run_key
 from .views import views_digest
 
@@ -44,7 +44,7 @@ class Qualification:
     message: str | None = None
 
 
-def qualify(store: Store, *, progress: Progress | None = None, jobs: int = 1) -> list[Qualification]:
+def qualify(store: Store, *, progress: Progress | None = None, jobs: Jobs = 1) -> list[Qualification]:
     """Write evidence.json and report.md into every staged run that lacks them or has those of other views.
 
     ``jobs`` processes work side by side. Returns one row per staged run, by folder name. A run without evidence is
@@ -53,7 +53,7 @@ def qualify(store: Store, *, progress: Progress | None = None, jobs: int = 1) ->
     return list(qualify_by_key(store, progress=progress, jobs=jobs).values())
 
 
-def qualify_by_key(store: Store, *, progress: Progress | None = None, jobs: int = 1) -> dict[str, Qualification]:
+def qualify_by_key(store: Store, *, progress: Progress | None = None, jobs: Jobs = 1) -> dict[str, Qualification]:
     """What :func:`qualify` does, with each row under the name of the run's folder."""
     runs = store.staged()
     found: dict[str, Qualification] = {}
@@ -88,9 +88,9 @@ def write_evidence(folder: Path, packet: dict[str, Any]) -> None:
     write_atomic(folder / "evidence.json", encode_packet(packet))
 
 
-def _qualified(store: Store, batches: Sequence[list[RunFolder]], jobs: int) -> Iterator[dict[str, Qualification]]:
+def _qualified(store: Store, batches: Sequence[list[RunFolder]], jobs: Jobs) -> Iterator[dict[str, Qualification]]:
     """What becomes of each batch, in order."""
-    if jobs > 1 and len(batches) > 1:
+    if is_apart(jobs, len(batches)):
         yield from side_by_side(partial(_qualify_apart, store.path), batches, jobs, killed=_killed)
         return
     for batch in batches:
@@ -105,9 +105,9 @@ def _killed(batch: list[RunFolder]) -> dict[str, Qualification]:
     return {run.key: Qualification(_name(run), "refused", message=f"no evidence: {KILLED}") for run in batch}
 
 
-def _batches(runs: Sequence[RunFolder], jobs: int) -> Iterator[list[RunFolder]]:
+def _batches(runs: Sequence[RunFolder], jobs: Jobs) -> Iterator[list[RunFolder]]:
     """Runs that are loaded together; no more of them than leave something to every job."""
-    most = -(-len(runs) // jobs)
+    most = share(jobs, len(runs))
     batch: list[RunFolder] = []
     size = 0
     for run in runs:

@@ -12,10 +12,11 @@ import click
 from ...ingest.base import READERS
 from ..ingest_stage import IngestResult, ingest_sources
 from ..output import OutputFormat, Rows, write_rows
+from ..side_by_side import Jobs
 from ..staging import ReadOptions
 from ..store import Store
 from ..supplied import load_supplied
-from .options import format_option, note, progress_bar, store_option
+from .options import format_option, jobs_option, note, progress_bar, store_option
 
 COLUMNS = ("source", "status", "run_id", "format", "code", "message")
 
@@ -41,9 +42,7 @@ COLUMNS = ("source", "status", "run_id", "format", "code", "message")
     help="Execution trace recorded beside the one Kineto trace that is ingested; its nodes are joined to it.",
 )
 @click.option("--python-functions", is_flag=True, help="Keep the Python frames of Kineto traces (with_stack) as spans.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that read side by side."
-)
+@jobs_option
 @format_option("--output-format")
 def ingest(
     sources: tuple[Path, ...],
@@ -52,7 +51,7 @@ def ingest(
     facts_path: Path | None,
     execution_trace: Path | None,
     python_functions: bool,
-    jobs: int,
+    jobs: Jobs,
     output_format: OutputFormat,
 ) -> int:
     """Read captures and traces into the staging area of a store.

@@ -18,6 +18,7 @@ from ..nightly import REPORT, NightlyReport, run_nightly
 from ..nights import Change
 from ..output import printable
 from ..progress import Progress
+from ..side_by_side import Jobs
 from ..store import Store
 from ..summary import append_summary
 from .options import Share, jobs_option, progress_bar, store_option, stray_text, viewer_option
@@ -57,7 +58,7 @@ def nightly(
     require_eligible: bool,
     fail_on: str | None,
     viewers: bool,
-    jobs: int,
+    jobs: Jobs,
     summary_file: Path | None,
 ) -> int:
     """Ingest, qualify and publish SOURCEs, then report the campaign: status, comparisons, hottest activations.

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from rich.text import Text
 from ...recorder.errors import InputRefused
 from ..output import OutputFormat, printable
 from ..progress import Progress
+from ..side_by_side import RayCluster
 from ..store import Store
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -80,14 +82,28 @@ def viewer_option(function: Decorated) -> Decorated:
 
 
 def jobs_option(function: Decorated) -> Decorated:
-    """``--jobs``: how many processes work side by side."""
-    return click.option(
+    """``--jobs`` and ``--ray``: who works; the function gets one argument ``jobs``."""
+
+    @click.option(
         "--jobs",
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
         help="Processes that work side by side; what they give is the same.",
-    )(function)
+    )
+    @click.option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Work on a Ray cluster instead, whose nodes see sources and store under the same paths: HOST:PORT of its "
+        "head, auto, or local. Needs the extra ray.",
+    )
+    @wraps(function)
+    def with_jobs(*args: Any, jobs: int, ray: str | None, **options: Any) -> Any:
+        if ray is not None and jobs != 1:
+            raise click.UsageError("--ray and --jobs exclude each other: Ray knows how many CPUs its nodes have.")
+        return function(*args, jobs=jobs if ray is None else RayCluster(ray), **options)
+
+    return with_jobs  # type: ignore[return-value]
 
 
 def format_option(name: str = "--format") -> Callable[[Decorated], Decorated]:

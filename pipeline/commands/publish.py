@@ -10,6 +10,7 @@ import click
 from ..output import OutputFormat, Rows, printable, write_rows
 from ..publish import publish as publish_store
 from ..requalify import results_of
+from ..side_by_side import Jobs
 from ..store import Store
 from .options import format_option, jobs_option, note, progress_bar, store_option, viewer_option, warn_of_strays
 
@@ -21,7 +22,7 @@ COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 @viewer_option
 @jobs_option
 @format_option()
-def publish(store_path: Path, viewers: bool, jobs: int, output_format: OutputFormat) -> int:
+def publish(store_path: Path, viewers: bool, jobs: Jobs, output_format: OutputFormat) -> int:
     """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
 
     A run that was published before is reported as such and never written again. Failed and invalid runs are

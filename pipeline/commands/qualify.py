@@ -10,6 +10,7 @@ import click
 from ...recorder.errors import CheckFailed
 from ..output import OutputFormat, Rows, write_rows
 from ..qualify import qualify as qualify_store
+from ..side_by_side import Jobs
 from ..store import Store
 from .options import format_option, jobs_option, note, progress_bar, store_option, warn_of_strays
 
@@ -25,7 +26,7 @@ COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 )
 @jobs_option
 @format_option()
-def qualify(store_path: Path, require_valid: bool, jobs: int, output_format: OutputFormat) -> int:
+def qualify(store_path: Path, require_valid: bool, jobs: Jobs, output_format: OutputFormat) -> int:
     """Judge every staged run: structural health, capabilities and evidence, in SQL over all of them at once.
 
     A run whose planes cannot be read is refused; the others go on, and the exit code is 3.
