@@ -20,6 +20,7 @@ from .trace_rows import read_rows
 from .trace_scan import TraceScan, unsupported_schema
 
 _PEEK = 1 << 16
+_THREADS = 3  # Two cores are full with three: a part of the work holds the interpreter's lock.
 # No record opens with an array; documents of other tools that hold "kind" somewhere inside do.
 _RECORD = re.compile(rb"""\A\s*\{(?!\s*"[^"\n]*"\s*:\s*\[)[^\n]*"kind"\s*:""")
 _SCHEMA = re.compile(rb"""\A\s*\{[^\n]*"schema"\s*:\s*"candle-graph/(trace|runtime)/""")
@@ -49,7 +50,7 @@ class CandleTraceReader:
             raise InputRefused("is a folder, expected a trace file", source=path, code="not_a_file")
         check_encoding(path)
         scan = TraceScan(path)
-        for rows in work_ahead(read_rows, read_blocks(path)):
+        for rows in work_ahead(read_rows, read_blocks(path), _THREADS):
             yield from scan.feed(rows)
         yield from _finish(scan)
 

@@ -6,6 +6,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import IO, cast
 
@@ -30,7 +31,7 @@ class Block:
     first_line: int
     data: bytes
 
-    @property
+    @cached_property
     def line_count(self) -> int:
         """Number of physical lines; the end of the last line begins no further one."""
         return self.data.count(b"\n") + (not self.data.endswith(b"\n"))

@@ -21,16 +21,18 @@ import pyarrow.json
 from .domains import column_faults
 from .lines import Block
 from .strict_json import BadRecord
-from .trace_decode import decode_strictly, one_object_a_line
+from .trace_decode import decode_strictly, is_plain_text
 from .trace_events import DEFAULTS, EDGE_KEYS, Edge, Meta, Record, SpanEnd, Terminal
 from .trace_tables import PLANE_OF, RECORD_SCHEMAS
 
-_OPENINGS = (b'{"kind":"', b'{"kind": "')
+_OPENING = b'{"kind":'
+"""How every line begins; a space may follow."""
 _TELLING = 8
-"""The bytes after the opening that group lines; no two kinds share them."""
+"""The bytes of a kind, and of what follows it, that group lines; no two kinds share them."""
 
 _MOST_GROUPS = 64
 _KINDS: dict[str, type[Any]] = {kind.__struct_config__.tag: kind for kind in (*PLANE_OF, SpanEnd, Meta, Terminal)}
+_LONGEST = max(map(len, _KINDS)) + 1
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,14 @@ class Bulk:
 
 def read_bulk(block: Block) -> Bulk | None:
     """The records of a block; None where the strict way must judge it."""
-    if not one_object_a_line(block):
-        return None
-    ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n")) + 1
+    ends = np.flatnonzero(_bytes(block.data) == ord("\n")) + 1
     if not block.data.endswith(b"\n"):
         ends = np.append(ends, len(block.data))
     offsets = np.concatenate(([0], ends))
-    found = Bulk([], {})
     groups = _by_kind(block.data, offsets)
-    if groups is None:
+    if groups is None or not is_plain_text(block.data):
         return None
+    found = Bulk([], {})
     lines = pa.BinaryArray.from_buffers(
         pa.binary(), len(ends), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(block.data)]
     )
@@ -73,25 +73,36 @@ def read_bulk(block: Block) -> Bulk | None:
 
 def _by_kind(data: bytes, offsets: npt.NDArray[np.int64]) -> dict[type[Any], npt.NDArray[np.int64]] | None:
     """The lines of each kind by what they begin with; None where a line begins in another way."""
-    opening = next((opening for opening in _OPENINGS if data.startswith(opening)), None)
-    if opening is None:
+    text, begins = _bytes(data), offsets[:-1]
+    spaced = _at(text, begins + len(_OPENING), 1)[:, 0] == ord(" ")
+    names = begins + len(_OPENING) + spaced
+    # A record that went on to the next line would hold an object there, which no field may: the parser refuses it. That
+    # no line holds two records, the number of rows shows.
+    if not ((_at(text, begins, len(_OPENING)) == _bytes(_OPENING)).all() and (_at(text, names, 1) == ord('"')).all()):
         return None
-    width = len(opening) + max(map(len, _KINDS)) + 1
-    places = offsets[:-1, None] + np.arange(width)
-    heads = np.frombuffer(data, np.uint8)[np.minimum(places, len(data) - 1)]
-    telling = np.ascontiguousarray(heads[:, len(opening) : len(opening) + _TELLING]).view(np.uint64).ravel()
+    heads = _at(text, names + 1, _LONGEST)
+    telling = np.ascontiguousarray(heads[:, :_TELLING]).view(np.uint64).ravel()
     codes, first, code_of = np.unique(telling, return_index=True, return_inverse=True)
     if len(codes) > _MOST_GROUPS:
         return None
-    tags = [heads[row, len(opening) :].tobytes().partition(b'"')[0].decode(errors="replace") for row in first]
+    tags = [heads[row].tobytes().partition(b'"')[0].decode(errors="replace") for row in first]
     groups: dict[type[Any], npt.NDArray[np.int64]] = {}
     for tag in sorted(set(tags)):
         rows = np.flatnonzero(np.isin(code_of, [code for code, name in enumerate(tags) if name == tag]))
-        whole = np.frombuffer(opening + tag.encode() + b'"', np.uint8)
+        whole = _bytes(tag.encode() + b'"')
         if tag not in _KINDS or not (heads[rows, : len(whole)] == whole).all():
             return None
         groups[_KINDS[tag]] = rows
     return groups
+
+
+def _at(text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.uint8]:
+    """A few bytes from each of these places; past the end the last one again."""
+    return text.take(places[:, None] + np.arange(width), mode="clip")
+
+
+def _bytes(text: bytes) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(text, np.uint8)
 
 
 def _text(picked: Any) -> bytes:

@@ -31,7 +31,7 @@ def decode_block(block: Block) -> Decoded:
     Records written one a line by a plain writer are decoded in one call; anything else, faults included, is gone
     through line by line.
     """
-    if one_object_a_line(block):
+    if _one_object_a_line(block):
         try:
             records = DECODER.decode_lines(block.data)
         except (msgspec.MsgspecError, RecursionError):
@@ -42,7 +42,7 @@ def decode_block(block: Block) -> Decoded:
     return _decode_slowly(block)
 
 
-def one_object_a_line(block: Block) -> bool:
+def _one_object_a_line(block: Block) -> bool:
     """True when each line begins an object and ends one, in valid UTF-8 and without ``-0``.
 
     After a line's last ``}`` a record that went on would need ``,``, ``]`` or ``}`` at the start of the next line, so
@@ -51,17 +51,17 @@ def one_object_a_line(block: Block) -> bool:
     body = block.data.removesuffix(b"\n")
     if not (body.startswith(b"{") and body.endswith(b"}") and body.count(b"}\n{") == block.line_count - 1):
         return False
-    return _is_utf8(body) and not strict_json.has_negative_zero(body)
+    return is_plain_text(body)
 
 
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def is_plain_text(data: bytes) -> bool:
+    """True for valid UTF-8 in which no ``-0`` stands for a number."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return False
+    return not strict_json.has_negative_zero(data)
 
 
 def _decode_slowly(block: Block) -> Decoded:

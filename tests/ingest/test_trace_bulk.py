@@ -32,7 +32,7 @@ def block(lines: list[bytes], first: int = 1) -> Block:
     return Block(first, b"\n".join(lines) + b"\n")
 
 
-@pytest.mark.parametrize("lines", [LINES, SPACED], ids=["compact", "spaced"])
+@pytest.mark.parametrize("lines", [LINES, SPACED, [*LINES[:5], *SPACED[5:]]], ids=["compact", "spaced", "mixed"])
 def test_a_plain_writer_is_read_in_bulk_and_right(lines: list[bytes]):
     found = read_bulk(block(lines))
     assert found is not None
