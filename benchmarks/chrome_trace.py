@@ -35,6 +35,7 @@ scratch = tempfile.TemporaryDirectory()
 second = Path(scratch.name) / "second.json"
 shutil.copyfile(sys.argv[1], second)
 with second.open("ab") as stream: stream.write(b" ")
+time.sleep(3)  # As traces lie there when they are ingested; one that has just been written is digested again and again.
 store = Store.open(Path(scratch.name) / "store", create=True)
 """
 """The whole stage over two files of one size, two processes reading; the work is counted as two."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from pathlib import Path
 
 import pytest
 
+from planewise.ingest import source
 from planewise.ingest.base import READERS, detect_format, source_digest
 from planewise.recorder.errors import IncompatibleInput, InputRefused
+
+add_bytes = source._add_bytes
 
 
 def test_trace_is_told_by_content_whatever_its_name(every_kind, tmp_path):
@@ -63,3 +67,24 @@ def test_digest_of_a_folder_sees_names_and_borders(tmp_path):
     assert digest("b", {"d/y": b"23", "x": b"1"}) == same
     others = [{"x": b"12", "d/y": b"3"}, {"x": b"1", "d/z": b"23"}, {"x": b"1"}, {"x": b"1", "d/y": b"32"}]
     assert same not in {digest(f"o{i}", files) for i, files in enumerate(others)}
+
+
+def test_a_digest_is_that_of_the_content_now_though_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    read: list[Path] = []
+    monkeypatch.setattr(source, "_RESTS_NS", -(1 << 62))  # Every file rests.
+    monkeypatch.setattr(source, "_add_bytes", lambda digest, file: read.append(file) or add_bytes(digest, file))
+    path = tmp_path / "a"
+    for content in (b"abc", b"abd", b"abc"):
+        path.write_bytes(content)
+        for _ in range(2):
+            assert source_digest(path) == "sha256:" + hashlib.sha256(content).hexdigest()
+    assert len(read) == 3, "each content is read once"
+
+
+def test_a_file_that_was_just_written_is_read_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    read: list[Path] = []
+    monkeypatch.setattr(source, "_add_bytes", lambda digest, file: read.append(file) or add_bytes(digest, file))
+    path = tmp_path / "a"
+    path.write_bytes(b"abc")
+    assert source_digest(path) == source_digest(path)
+    assert len(read) == 2
