@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import infer as infer
     from .pipeline.capture_run import CaptureRun as CaptureRun
-    from .pipeline.store import open_store as open_store
+    from .pipeline.stores import open_store as open_store
     from .recorder.contract import CaptureContract as CaptureContract
     from .recorder.contract import ComparisonIdentity as ComparisonIdentity
     from .recorder.errors import ContractError as ContractError
@@ -82,7 +82,7 @@ _HOMES = {
     "timed_region": ".recorder.torch_timing",
     "torch_contract": ".recorder.torch_record",
     "CaptureRun": ".pipeline.capture_run",
-    "open_store": ".pipeline.store",
+    "open_store": ".pipeline.stores",
 }
 
 _MODULES = ("infer",)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from planewise.pipeline.ingest_stage import ingest_sources
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 
 _HTA = """
 import json, logging, os, sys

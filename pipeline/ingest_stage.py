@@ -164,7 +164,7 @@ def _place(store: Store, staged: StagedRun, source: Path) -> str:
 def _known_digests(store: Store) -> dict[str, str]:
     """Source digest -> run id of every run of the store; a run that cannot be read is met again when its id comes."""
     known = {}
-    for run in [*store.staged(), *store.bundles()]:
+    for run in [*store.staged(), *store.held()]:
         try:
             known[run.source_digest] = run.run_id
         except InputRefused:

@@ -96,6 +96,7 @@ def run_nightly(
     ``stage`` gives a progress callback for a named stage; ``jobs`` processes work side by side. Inputs that are refused
     are part of the report; they stop nothing.
     """
+    store.refresh_documents()
     ingested = ingest_sources(store, sources, jobs=jobs, progress=stage("ingest"))
     qualified = qualify(store, progress=stage("qualify"), jobs=jobs)
     published = publish(store, progress=stage("publish"), viewers=viewers, jobs=jobs)
@@ -109,6 +110,7 @@ def run_nightly(
     build_catalog(store.path)
     page = campaign_page(store.path, campaign, folder / REPORT, times, changed)
     write_atomic(folder / REPORT, page.encode())
+    store.share_documents()
     example = next((check.path for check in checks if check.receipt and check.receipt.run_id == shown), None)
     return NightlyReport(
         ingested,

@@ -74,7 +74,10 @@ def publish(
         results[run.key] = next(coming)
     if progress:
         progress(len(staged), len(staged), "")
-    earlier = {run.key: _earlier(run) for run in store.bundles() if run.key not in results}
+    for key, fault in store.share().items():
+        known = results.get(key) or Publication(key, "refused")
+        results[key] = replace(known, status="refused", message=fault)
+    earlier = {run.key: _earlier(run) for run in store.held() if run.key not in results}
     return [result for _, result in sorted((results | earlier).items())]
 
 

@@ -34,6 +34,7 @@ def load_rules(store: Store, table: str, source: Path) -> int:
     pq.write_table(rows, content)
     with store.lock():
         write_atomic(store.path / "tables" / table / _LOADED, content.getvalue().to_pybytes())
+    store.share_documents()
     return int(rows.num_rows)
 
 
@@ -43,6 +44,7 @@ def reset_rules(store: Store, table: str) -> None:
     with store.lock():
         (folder / _LOADED).unlink(missing_ok=True)
         sync_folder(folder)
+    store.share_documents(gone=f"tables/{table}/{_LOADED}")
 
 
 def _parsed(table: str, source: Path) -> Any:

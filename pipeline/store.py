@@ -6,8 +6,9 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,12 +22,22 @@ from .store_format import check_format, complete_layout, create_store, refuse_pa
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["OpenStore", "RunFolder", "Store", "open_store", "run_key"]
+__all__ = ["RunFolder", "Store", "run_key"]
 
 LOCK_TIMEOUT_S = 600.0
 """How long a stage waits for another process that works on the same store."""
 
 _ALIVE = ".alive"
+
+
+@dataclass(frozen=True)
+class Orphan:
+    """A file on object storage that no manifest names: its address, size, age, and what removes it."""
+
+    address: str
+    bytes: int
+    days: float
+    remove: Callable[[], None]
 
 
 class Store:
@@ -35,6 +46,8 @@ class Store:
     def __init__(self, path: Path) -> None:
         """Use :meth:`open`."""
         self.path = path
+        self.faults: dict[str, str] = {}
+        """Folder name -> why a published bundle could not be fetched or shared; none in a local store."""
         self._lock = FileLock(path / ".lock")
 
     @classmethod
@@ -77,6 +90,10 @@ class Store:
 
     def bundles(self) -> list[RunFolder]:
         """The published runs, by folder name."""
+        return self._runs("bundles", published=True)
+
+    def held(self) -> list[RunFolder]:
+        """The published runs that are on this machine: all of a local store."""
         return self._runs("bundles", published=True)
 
     def strays(self) -> list[Path]:
@@ -131,6 +148,25 @@ class Store:
 
         return catalogue_connection(self.path)
 
+    def share(self) -> dict[str, str]:
+        """Make what was published here known elsewhere; folder name -> why a bundle could not be. A local store is."""
+        return {}
+
+    def refresh_documents(self) -> None:
+        """Bring tables and campaign documents of other machines here; a local store has none."""
+
+    def share_documents(self, *, gone: str | None = None) -> None:
+        """Make tables and campaign documents known elsewhere, and that the one at path ``gone`` is no more."""
+
+    def orphans(self) -> Iterator[Orphan]:
+        """Files on object storage that belong to no bundle; a local store has none."""
+        return iter(())
+
+    @property
+    def address(self) -> str:
+        """Where the store is, as people name it."""
+        return str(self.path)
+
     def withdraw(self) -> bool:
         """Take away a store that holds nothing, for whoever has just made it in vain; True when it is gone.
 
@@ -161,37 +197,6 @@ class Store:
                 _remove_if_dead(Path(folder))
         finally:
             self._lock.release()
-
-
-class OpenStore:
-    """A store open for queries; ``sql`` gives DuckDB relations, with ``.pl()``, ``.arrow()`` and ``.df()``.
-
-    ``.df()`` needs pandas, which planewise does not install.
-    """
-
-    def __init__(self, store: Store) -> None:
-        """Use :func:`open_store`."""
-        self.store = store
-        self.con = store.connect()
-
-    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """Run one query over the planes and views of every run of the store."""
-        return self.con.sql(query)
-
-    def close(self) -> None:
-        """Close the connection; relations made from it end with it."""
-        self.con.close()
-
-    def __enter__(self) -> OpenStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def open_store(path: str | Path) -> OpenStore:
-    """Open an existing store for queries; raises what :meth:`Store.open` raises."""
-    return OpenStore(Store.open(path))
 
 
 def _scan(folder: Path) -> list[os.DirEntry[str]]:

@@ -63,8 +63,7 @@ def create_store(root: Path) -> None:
     with FileLock(root / ".lock"):
         _refuse_foreign(root)
         if not (root / "store.json").exists():
-            document = {"schema": STORE_SCHEMA, "plane_version": PLANE_VERSION}
-            write_atomic(root / "store.json", (json.dumps(document, indent=1) + "\n").encode())
+            write_atomic(root / "store.json", format_document())
 
 
 def _refuse_foreign(root: Path) -> None:
@@ -86,21 +85,38 @@ def check_format(root: Path) -> None:
     """Raise :class:`InputRefused` where there is no store, :class:`IncompatibleInput` for another version of one."""
     path = root / "store.json"
     try:
-        found: Any = json.loads(path.read_bytes())
-        schema, version = str(found["schema"]), found.get("plane_version")
+        content = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise InputRefused(
-            "no store here (no store.json)", source=root, code="no_store", remedy="planewise ingest makes one"
-        ) from None
+        raise no_store(root) from None
+    check_document(content, path)
+
+
+def no_store(place: str | Path) -> InputRefused:
+    """What is said where there is no store."""
+    return InputRefused(
+        "no store here (no store.json)", source=place, code="no_store", remedy="planewise ingest makes one"
+    )
+
+
+def check_document(content: bytes, source: str | Path) -> None:
+    """Raise as :func:`check_format` for what a store.json says."""
+    try:
+        found: Any = json.loads(content)
+        schema, version = str(found["schema"]), found.get("plane_version")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputRefused(f"cannot be read as a store's format: {error}", source=path, code="no_store") from error
+        raise InputRefused(f"cannot be read as a store's format: {error}", source=source, code="no_store") from error
     if (schema, version) != (STORE_SCHEMA, PLANE_VERSION):
         raise IncompatibleInput(
             f"format {schema} with plane version {version}; "
             f"this planewise knows {STORE_SCHEMA} with plane version {PLANE_VERSION}",
-            source=path,
+            source=source,
             remedy="use the planewise that made it, or ingest the sources into a new store",
         )
+
+
+def format_document() -> bytes:
+    """What the store.json of a new store holds."""
+    return (json.dumps({"schema": STORE_SCHEMA, "plane_version": PLANE_VERSION}, indent=1) + "\n").encode()
 
 
 def complete_layout(root: Path) -> None:

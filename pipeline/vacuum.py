@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,25 +21,37 @@ _HALF_MADE_DAYS = 1.0
 
 @dataclass(frozen=True)
 class Waste:
-    """One folder that can go: ``kind`` is other_views (results of views that are not today's) or half_made.
+    """What can go: ``kind`` is other_views (results of views that are not today's), half_made, or orphan.
 
-    ``days`` is the age of its newest file.
+    ``days`` is the age of its newest file. An orphan is a file on object storage that belongs to no bundle.
     """
 
-    path: Path
+    path: Path | str
     kind: str
     bytes: int
     days: float
+    remove: Callable[[], None] | None = None
+    """Removes an orphan; None for a folder."""
 
 
 def find_waste(store: Store, *, keep_days: float = KEEP_DAYS) -> list[Waste]:
-    """Results of other views that nobody wrote to for ``keep_days``, and half-made ones of killed processes."""
-    return sorted(_found(store.path / "results", results_folder(store.path), keep_days), key=lambda one: one.path)
+    """Results of other views that nobody wrote to for ``keep_days``, and what killed processes left half-made."""
+    folders = sorted(
+        _found(store.path / "results", results_folder(store.path), keep_days), key=lambda one: str(one.path)
+    )
+    return folders + [Waste(one.address, "orphan", one.bytes, one.days, one.remove) for one in store.orphans()]
 
 
 def vacuum(store: Store, *, keep_days: float = KEEP_DAYS) -> list[Waste]:
     """Remove what :func:`find_waste` finds, each folder by one rename; returns what is gone. Raises ``OSError``."""
-    return [waste for waste in find_waste(store, keep_days=keep_days) if _remove(store, waste.path)]
+    gone = []
+    for waste in find_waste(store, keep_days=keep_days):
+        if waste.remove is not None:
+            waste.remove()
+        elif not _remove(store, Path(waste.path)):
+            continue
+        gone.append(waste)
+    return gone
 
 
 def _found(folder: Path, current: Path, keep_days: float) -> Iterator[Waste]:

@@ -8,7 +8,7 @@ import click
 
 from ..campaign import campaign_status, load_campaign
 from ..output import OutputFormat, Rows, write_document, write_rows
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import StorePath, format_option, note, output_option
 
 COLUMNS = ("capture_step", "bundle", "state", "run_id", "message")
@@ -30,14 +30,14 @@ def campaign() -> None:
 )
 @format_option()
 @output_option
-def status(manifest: Path, store_path: Path | None, output_format: OutputFormat, output: Path | None) -> int:
+def status(manifest: Path, store_path: StorePlace | None, output_format: OutputFormat, output: Path | None) -> int:
     """State of every planned capture: published, failed_run, identity_mismatch, verification_failed or missing.
 
     \b
     Example: planewise campaign status campaign.json --store /data/store
     """
     plan = load_campaign(manifest)
-    find = Store.open(store_path).find_bundle if store_path is not None else None
+    find = open_place(store_path).find_bundle if store_path is not None else None
     document = campaign_status(plan, base_dir=plan.base_dir, find_bundle=find)
     if output is not None or output_format is OutputFormat.JSON:
         write_document(document, output)

@@ -15,7 +15,7 @@ from ..judgement import SLOWER, Rules
 from ..metrics import METRICS
 from ..multiple import ADJUSTMENTS
 from ..output import OutputFormat, Rows, write_document, write_rows
-from ..store import Store
+from ..stores import StorePlace, open_place
 from ..summary import append_family, append_summary
 from ..untrusted import lock_down, members_where
 from .compare_family import check_family, write_family
@@ -77,7 +77,7 @@ def compare(
     candidate: tuple[Path, ...],
     baseline_where: str | None,
     candidate_where: str | None,
-    store_path: Path | None,
+    store_path: StorePlace | None,
     min_effect: float | None,
     metric: str | None,
     label_prefix: str,
@@ -151,17 +151,17 @@ def _check_use(
         raise UsageError(f"more of {metric} is not slower", remedy="leave --fail-on out and read the verdicts")
 
 
-def _cohort(name: str, bundles: tuple[Path, ...], where: str | None, store_path: Path | None) -> list[Path]:
+def _cohort(name: str, bundles: tuple[Path, ...], where: str | None, store_path: StorePlace | None) -> list[Path]:
     if bool(bundles) == (where is not None):
         raise UsageError(f"give either --{name} bundles or --{name}-where", remedy="see planewise compare --help")
     if where is None:
         return list(bundles)
     if store_path is None:
         raise UsageError(f"--{name}-where needs --store", remedy="name the store whose runs it selects")
-    store = Store.open(store_path)
+    store = open_place(store_path)
     con = store.connect()
     try:
-        lock_down(con, [store.path])
+        lock_down(con, [store.address])
         chosen = members_where(con, where)
     finally:
         con.close()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from ..discard import discard as discard_runs
 from ..output import OutputFormat, Rows, write_rows
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import format_option, note, store_option
 
 COLUMNS = ("run_id", "status", "message")
@@ -19,7 +18,7 @@ COLUMNS = ("run_id", "status", "message")
 @click.argument("run_ids", metavar="RUN_ID...", nargs=-1, required=True)
 @store_option
 @format_option()
-def discard(run_ids: tuple[str, ...], store_path: Path, output_format: OutputFormat) -> int:
+def discard(run_ids: tuple[str, ...], store_path: StorePlace, output_format: OutputFormat) -> int:
     """Take staged runs out of a store, e.g. to ingest their sources again with other facts.
 
     A published run is never taken back. A run that is not staged is refused; the others go on, and the exit code is 3.
@@ -27,7 +26,7 @@ def discard(run_ids: tuple[str, ...], store_path: Path, output_format: OutputFor
     \b
     Example: planewise discard eager-01 --store /data/store
     """
-    results = discard_runs(Store.open(store_path), run_ids)
+    results = discard_runs(open_place(store_path), run_ids)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)
     refused = sum(result.status == "refused" for result in results)
     note(f"{len(results) - refused} discarded, {refused} refused")

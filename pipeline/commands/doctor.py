@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from ...recorder.errors import CheckFailed, PlanewiseError
 from ..doctor import ERROR, examine
 from ..output import OutputFormat, Rows, printable, write_rows
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import format_option, note, progress_bar, store_option
 
 COLUMNS = ("severity", "code", "path", "message", "remedy")
@@ -20,7 +18,7 @@ COLUMNS = ("severity", "code", "path", "message", "remedy")
 @click.option("--quick", is_flag=True, help="Of bundles check manifests and sizes only, not every byte.")
 @click.option("--fix", is_flag=True, help="Put right what can be without losing anything; every step is told.")
 @format_option()
-def doctor(store_path: Path, quick: bool, fix: bool, output_format: OutputFormat) -> int:
+def doctor(store_path: StorePlace, quick: bool, fix: bool, output_format: OutputFormat) -> int:
     """Check a store: bundles, catalogue, tables, permissions, strays, room; nothing is changed without --fix.
 
     Errors make the exit code 1. --fix rebuilds the catalogue and takes write permission from published files; it
@@ -29,7 +27,7 @@ def doctor(store_path: Path, quick: bool, fix: bool, output_format: OutputFormat
     \b
     Example: planewise doctor --store /data/store --quick
     """
-    store = Store.open(store_path)
+    store = open_place(store_path)
     with progress_bar("verify") as report:
         found = list(examine(store, quick=quick, progress=report))
     rows = [[getattr(finding, name) for name in COLUMNS] for finding in found]

@@ -14,7 +14,7 @@ from ..database import connect
 from ..export_stormlog import export_stormlog
 from ..inputs import open_input
 from ..load import load_runs
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .export_files import candle_trace, csv, parquet, perfetto
 from .options import StorePath, note
 
@@ -28,7 +28,7 @@ def export() -> None:
 @click.argument("run")
 @click.option("--output", type=click.Path(path_type=Path), required=True, help="Folder to make; it must not exist.")
 @click.option("--store", "store_path", type=StorePath(), help="Store that holds the run; RUN is its run id then.")
-def stormlog(run: str, output: Path, store_path: Path | None) -> int:
+def stormlog(run: str, output: Path, store_path: StorePlace | None) -> int:
     """Write an inference run as stormlog reads it: run.jsonl (version 4) and stormlog_run.json.
 
     RUN is a bundle or an inference artifact, or the id of a run in --store. Activities that are linked by ids over
@@ -49,7 +49,7 @@ for _command in (parquet, csv, perfetto, candle_trace):
 
 
 def _opened(
-    stack: ExitStack, run: str, output: Path, store_path: Path | None
+    stack: ExitStack, run: str, output: Path, store_path: StorePlace | None
 ) -> tuple[duckdb.DuckDBPyConnection, str, Path]:
     """A connection with the run in it, its id, and the folder that its attachments lie in."""
     if store_path is None:
@@ -57,7 +57,7 @@ def _opened(
         opened = stack.enter_context(open_input(Path(run)))
         root = opened.description.get("bundle_root")
         return opened.con, opened.run_id, Path(root or run)
-    found = Store.open(store_path).find(run)
+    found = open_place(store_path).find(run)
     if found is None:
         raise InputRefused(
             f"no run {run!r:.80}", source=store_path, code="no_run", remedy="see planewise sql for the ids"

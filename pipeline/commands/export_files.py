@@ -18,7 +18,7 @@ from ..export_rows import export_csv, export_parquet
 from ..inputs import open_input
 from ..loose import bundle_connection
 from ..relation_list import relation_list
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import StorePath, note, store_option
 
 
@@ -35,7 +35,7 @@ def _store_of_run(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def _opened(run: str, output: Path, store_path: Path | None) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
+def _opened(run: str, output: Path, store_path: StorePlace | None) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
     """A connection over the one run, and its id."""
     output.parent.mkdir(parents=True, exist_ok=True)
     if store_path is None:
@@ -43,7 +43,7 @@ def _opened(run: str, output: Path, store_path: Path | None) -> Iterator[tuple[d
         with open_input(Path(run)) as opened:
             yield opened.con, opened.run_id
         return
-    found = Store.open(store_path).find(run)
+    found = open_place(store_path).find(run)
     if found is None:
         raise InputRefused(f"no run {run!r:.80}", source=store_path, code="no_run", remedy="planewise sql lists them")
     refuse_output_inside_bundle(output, found.path)
@@ -55,7 +55,7 @@ def _opened(run: str, output: Path, store_path: Path | None) -> Iterator[tuple[d
 @click.argument("run")
 @_file_option
 @_store_of_run
-def perfetto(run: str, output: Path, store_path: Path | None) -> int:
+def perfetto(run: str, output: Path, store_path: StorePlace | None) -> int:
     """Write a run as Chrome JSON for ui.perfetto.dev and chrome://tracing.
 
     Host threads, one group of tracks for each clock of each device, arrows from launches to the work that carries
@@ -77,7 +77,7 @@ def perfetto(run: str, output: Path, store_path: Path | None) -> int:
 @click.argument("run")
 @_file_option
 @_store_of_run
-def candle_trace(run: str, output: Path, store_path: Path | None) -> int:
+def candle_trace(run: str, output: Path, store_path: StorePlace | None) -> int:
     """Write a run as a candle-graph trace (trace/10), which reads back as the same run.
 
     What the format has no place for is left out and named. A run without its metadata or its end, or a foreign trace
@@ -100,8 +100,8 @@ def _rows_command(name: str, write: Callable[..., int], doc: str) -> click.Comma
     @_file_option
     @click.option("--where", help="SQL condition over the relation's columns.")
     @click.option("--force", is_flag=True, help="Replace a file that is there.")
-    def command(relation: str, store_path: Path, output: Path, where: str | None, force: bool) -> int:
-        store = Store.open(store_path)
+    def command(relation: str, store_path: StorePlace, output: Path, where: str | None, force: bool) -> int:
+        store = open_place(store_path)
         if relation not in {row["name"] for row in relation_list()}:
             raise UsageError(f"no plane or view named {relation!r:.60}", remedy="planewise schema lists them")
         refuse_output_inside_bundle(output)

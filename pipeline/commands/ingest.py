@@ -14,7 +14,7 @@ from ..ingest_stage import IngestResult, ingest_sources
 from ..output import OutputFormat, Rows, write_rows
 from ..side_by_side import Jobs
 from ..staging import ReadOptions
-from ..store import Store
+from ..stores import StorePlace, open_place
 from ..supplied import load_supplied
 from .options import format_option, jobs_option, note, progress_bar, store_option
 
@@ -46,7 +46,7 @@ COLUMNS = ("source", "status", "run_id", "format", "code", "message")
 @format_option("--output-format")
 def ingest(
     sources: tuple[Path, ...],
-    store_path: Path,
+    store_path: StorePlace,
     reader: str | None,
     facts_path: Path | None,
     execution_trace: Path | None,
@@ -68,8 +68,8 @@ def ingest(
     """
     facts = None if facts_path is None else load_supplied(facts_path)
     options = ReadOptions(facts, python_functions, execution_trace)
-    made_here = not store_path.exists()
-    store = Store.open(store_path, create=True)
+    made_here = isinstance(store_path, Path) and not store_path.exists()
+    store = open_place(store_path, create=True)
     with progress_bar("ingest") as report:
         results = ingest_sources(store, list(sources), format=reader, options=options, jobs=jobs, progress=report)
     shown = results

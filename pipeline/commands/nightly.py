@@ -20,6 +20,7 @@ from ..output import printable
 from ..progress import Progress
 from ..side_by_side import Jobs
 from ..store import Store
+from ..stores import StorePlace, open_place
 from ..summary import append_summary
 from .options import Share, jobs_option, progress_bar, store_option, stray_text, viewer_option
 
@@ -51,7 +52,7 @@ from .options import Share, jobs_option, progress_bar, store_option, stray_text,
 )
 def nightly(
     sources: tuple[Path, ...],
-    store_path: Path,
+    store_path: StorePlace,
     campaign_path: Path,
     min_effect: float | None,
     protocol_verdict: bool,
@@ -71,7 +72,7 @@ def nightly(
     Example: planewise nightly --store /data/store --campaign campaign.json captures/
     """
     campaign = load_campaign(campaign_path)
-    store = Store.open(store_path, create=True)
+    store = open_place(store_path, create=True)
     with ExitStack() as stack:
 
         def stage(title: str) -> Progress:
@@ -134,7 +135,7 @@ def summary(report: NightlyReport, store: Store) -> Iterator[str]:
     for place, row in enumerate(report.hottest, 1):
         yield f"  {place}. {printable(row['name'])}  {_ms(row['median_host_ns'])} ms  ({row['runs']} runs)"
     yield f"report: {report.folder / REPORT}"
-    yield f"store: {store.path}"
+    yield f"store: {store.address}"
     yield "try next:"
     for command in _next_commands(report, store):
         yield f"  {command}"
@@ -209,7 +210,7 @@ def _next_commands(report: NightlyReport, store: Store) -> list[str]:
     prefix = ".venv/bin/planewise" if Path(".venv/bin/planewise").exists() else "planewise"
     bundle = report.example or store.path / "bundles" / "BUNDLE"
     return [
-        f"{prefix} sql 'FROM run_health ORDER BY run_id' --store {shlex.quote(str(store.path))}",
+        f"{prefix} sql 'FROM run_health ORDER BY run_id' --store {shlex.quote(store.address)}",
         f"{prefix} overview {shlex.quote(str(bundle))}",
         f"{prefix} query {shlex.quote(str(bundle))} --kind activations",
     ]

@@ -21,12 +21,13 @@ from ..output import OutputFormat, printable
 from ..progress import Progress
 from ..side_by_side import RayCluster
 from ..store import Store
+from ..stores import is_remote
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class StorePath(click.Path):
-    """The folder of a store; an empty text is no folder, least of all the current one."""
+    """The folder of a store, or its address on S3; an empty text is no folder, least of all the current one."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False)
@@ -35,6 +36,8 @@ class StorePath(click.Path):
         """The path of a text; fails for an empty one."""
         if value == "":
             self.fail("is empty; name the folder of the store", param, ctx)
+        if is_remote(value):
+            return value
         return super().convert(value, param, ctx)
 
 
@@ -66,7 +69,7 @@ def store_option(function: Decorated) -> Decorated:
         required=True,
         envvar="PLANEWISE_STORE",
         show_envvar=True,
-        help="Folder of the store.",
+        help="Folder of the store, or s3://BUCKET/PREFIX.",
     )(function)
 
 
@@ -157,6 +160,8 @@ def warn_of_strays(store: Store) -> None:
     """One line on standard error for everything among the runs of a store that is none."""
     for path in store.strays():
         note(stray_text(path))
+    for key, fault in store.faults.items():
+        note(f"warning: {printable(key)}: {printable(fault)}")
 
 
 def stray_text(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -11,7 +10,7 @@ from ..output import OutputFormat, Rows, printable, write_rows
 from ..publish import publish as publish_store
 from ..requalify import results_of
 from ..side_by_side import Jobs
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import format_option, jobs_option, note, progress_bar, store_option, viewer_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
@@ -22,7 +21,7 @@ COLUMNS = ("run_id", "status", "bundle_path", "manifest_sha256", "message")
 @viewer_option
 @jobs_option
 @format_option()
-def publish(store_path: Path, viewers: bool, jobs: Jobs, output_format: OutputFormat) -> int:
+def publish(store_path: StorePlace, viewers: bool, jobs: Jobs, output_format: OutputFormat) -> int:
     """Seal every staged run as an immutable bundle: manifest, deep verification, one rename.
 
     A run that was published before is reported as such and never written again. Failed and invalid runs are
@@ -31,7 +30,7 @@ def publish(store_path: Path, viewers: bool, jobs: Jobs, output_format: OutputFo
     \b
     Example: planewise publish --store /data/store
     """
-    store = Store.open(store_path)
+    store = open_place(store_path)
     with progress_bar("publish") as report:
         results = publish_store(store, progress=report, viewers=viewers, jobs=jobs)
     with progress_bar("results") as report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
@@ -11,7 +10,7 @@ from ...recorder.errors import CheckFailed
 from ..output import OutputFormat, Rows, write_rows
 from ..qualify import qualify as qualify_store
 from ..side_by_side import Jobs
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import format_option, jobs_option, note, progress_bar, store_option, warn_of_strays
 
 COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
@@ -26,7 +25,7 @@ COLUMNS = ("run_id", "status", "errors", "warnings", "unchanged", "message")
 )
 @jobs_option
 @format_option()
-def qualify(store_path: Path, require_valid: bool, jobs: Jobs, output_format: OutputFormat) -> int:
+def qualify(store_path: StorePlace, require_valid: bool, jobs: Jobs, output_format: OutputFormat) -> int:
     """Judge every staged run: structural health, capabilities and evidence, in SQL over all of them at once.
 
     A run whose planes cannot be read is refused; the others go on, and the exit code is 3.
@@ -34,7 +33,7 @@ def qualify(store_path: Path, require_valid: bool, jobs: Jobs, output_format: Ou
     \b
     Example: planewise qualify --store /data/store --require-valid
     """
-    store = Store.open(store_path)
+    store = open_place(store_path)
     with progress_bar("qualify") as report:
         results = qualify_store(store, progress=report, jobs=jobs)
     write_rows(Rows.of([asdict(result) for result in results], COLUMNS), output_format)

@@ -15,7 +15,7 @@ from ..fsio import write_atomic
 from ..inputs import open_input
 from ..loose import bundle_connection
 from ..nights import last_changes
-from ..store import Store
+from ..stores import StorePlace, open_place
 from ..untrusted import sql_fault
 from .options import StorePath, note
 
@@ -35,7 +35,7 @@ from .options import StorePath, note
     required=True,
     help="HTML file to write; one that is there is replaced.",
 )
-def report(input_path: Path | None, campaign_path: Path | None, store_path: Path | None, output: Path) -> int:
+def report(input_path: Path | None, campaign_path: Path | None, store_path: StorePlace | None, output: Path) -> int:
     """Write one run, or one campaign, as one HTML page that needs no network.
 
     INPUT is a published bundle, a capture or a trace. The page says first what may be claimed, then shows host and
@@ -64,14 +64,14 @@ def _of_run(input_path: Path, output: Path) -> str:
         return run_page(opened.packet, opened.con)
 
 
-def _of_campaign(campaign_path: Path | None, store_path: Path | None, output: Path) -> str:
+def _of_campaign(campaign_path: Path | None, store_path: StorePlace | None, output: Path) -> str:
     from ..pages.campaign_data import WALL_TIME_VIEWS, night_documents, wall_times
     from ..pages.campaign_page import campaign_page
 
     if store_path is None or campaign_path is None:
         raise UsageError("--campaign needs --store", remedy="name the store that nightly ran on")
     campaign = load_campaign(campaign_path)
-    store = Store.open(store_path)
+    store = open_place(store_path)
     status, comparisons, _ = night_documents(store.path, campaign.campaign_id)
     published = [capture for capture in status["captures"] if capture["state"]["state"] == "published"]
     folders = [campaign.base_dir / capture["bundle"] for capture in published]

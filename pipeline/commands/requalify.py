@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
 from ..catalog import build_catalog
 from ..output import OutputFormat, Rows, write_rows
 from ..requalify import requalify as requalify_store
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import format_option, note, progress_bar, store_option
 
 COLUMNS = ("run_id", "status", "message")
@@ -19,7 +18,7 @@ COLUMNS = ("run_id", "status", "message")
 @click.command()
 @store_option
 @format_option()
-def requalify(store_path: Path, output_format: OutputFormat) -> int:
+def requalify(store_path: StorePlace, output_format: OutputFormat) -> int:
     """Compute what the views say of each published run where it is not kept: after an upgrade, or a loss.
 
     The bundles stay as they are. What is kept is the schema results of the catalogue; a campaign is aggregated from
@@ -28,7 +27,7 @@ def requalify(store_path: Path, output_format: OutputFormat) -> int:
     \b
     Example: planewise requalify --store /data/store
     """
-    store = Store.open(store_path)
+    store = open_place(store_path)
     with progress_bar("requalify") as report:
         rows = requalify_store(store, progress=report)
     build_catalog(store.path)

@@ -9,7 +9,7 @@ import click
 from ...recorder.errors import UsageError
 from ..output import OutputFormat, Rows, write_rows
 from ..rules import IN_FORCE, load_rules, reset_rules
-from ..store import Store, open_store
+from ..stores import StorePlace, open_place, open_store
 from .options import format_option, note, store_option
 
 
@@ -21,7 +21,7 @@ from .options import format_option, note, store_option
 )
 @click.option("--reset", is_flag=True, help="Put the built-in rules in force again.")
 @format_option()
-def rules(table: str, store_path: Path, load: Path | None, reset: bool, output_format: OutputFormat) -> None:
+def rules(table: str, store_path: StorePlace, load: Path | None, reset: bool, output_format: OutputFormat) -> None:
     """Show or replace the rules that give device work its class, or that tell which spans are steps.
 
     Patterns are those of SQL's LIKE, letter case ignored; an empty cell matches everything. The first rule that matches
@@ -34,7 +34,7 @@ def rules(table: str, store_path: Path, load: Path | None, reset: bool, output_f
     """
     if load is not None and reset:
         raise UsageError("--load and --reset exclude each other", remedy="give one of them")
-    store = Store.open(store_path)
+    store = open_place(store_path)
     if load is not None:
         note(f"{load_rules(store, table, load)} rules are in force in place of all others")
     elif reset:

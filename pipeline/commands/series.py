@@ -11,7 +11,7 @@ from ...recorder.errors import UsageError
 from ..campaign import load_campaign
 from ..output import OutputFormat, Rows, write_document, write_rows
 from ..series import series_of_bundles, series_of_campaign, with_change_points
-from ..store import Store
+from ..stores import StorePlace, open_place
 from .options import StorePath, format_option, output_option
 
 COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
@@ -40,7 +40,7 @@ COLUMNS = ("capture_step", "run_id", "plane", "label", "metric", "value")
 def series(
     bundles: tuple[Path, ...],
     manifest: Path | None,
-    store_path: Path | None,
+    store_path: StorePlace | None,
     label_prefix: str | None,
     change_points: bool,
     output_format: OutputFormat,
@@ -56,7 +56,7 @@ def series(
     if manifest is None:
         document = series_of_bundles(list(bundles), label_prefix=label_prefix)
     else:
-        find = Store.open(store_path).find_bundle if store_path is not None else None
+        find = open_place(store_path).find_bundle if store_path is not None else None
         document = series_of_campaign(load_campaign(manifest), find_bundle=find, label_prefix=label_prefix)
     if change_points:
         document = with_change_points(document)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ import duckdb
 
 from ..limits import FREE, SHARED, Limits, within
 from ..output import OutputFormat, Rows, write_rows
-from ..store import Store
+from ..stores import StorePlace, open_place
 from ..untrusted import fetch_untrusted, sql_fault
 from .options import format_option, note, store_option
 
@@ -32,7 +31,7 @@ from .options import format_option, note, store_option
 @format_option()
 def sql(
     query: str,
-    store_path: Path,
+    store_path: StorePlace,
     untrusted: bool,
     memory_limit: str | None,
     time_limit: float | None,
@@ -49,7 +48,7 @@ def sql(
     """
     text = sys.stdin.read() if query == "-" else query
     limits = Limits(memory_limit, time_limit, limit).over(SHARED if untrusted else FREE)
-    con = Store.open(store_path).connect()
+    con = open_place(store_path).connect()
     try:
         with within(con, limits):
             rows = fetch_untrusted(con, text)

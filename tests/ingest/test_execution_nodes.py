@@ -16,7 +16,8 @@ from planewise.ingest.execution_nodes import with_execution_trace
 from planewise.ingest.kineto import KinetoReader
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.staging import ReadOptions
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 from planewise.recorder.errors import InputRefused, UsageError
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"

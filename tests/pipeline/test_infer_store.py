@@ -14,7 +14,8 @@ from planewise import infer
 from planewise.ingest.base import READERS
 from planewise.pipeline import infer_store
 from planewise.pipeline.ingest_stage import ingest_sources
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 from planewise.recorder.errors import Conflict, ContractError, UsageError
 from support import emptied
 

@@ -11,7 +11,8 @@ import pytest
 from planewise.pipeline.catalog import build_catalog
 from planewise.pipeline.commands.nightly import _check
 from planewise.pipeline.nights import Change, record_night
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 from planewise.pipeline.summary import markdown
 from planewise.recorder.errors import CheckFailed, InputRefused
 

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from planewise.pipeline.cli import cli
 from planewise.pipeline.ingest_stage import ingest_sources
 from planewise.pipeline.rules import load_rules, reset_rules
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 from planewise.recorder.errors import InputRefused
 
 CLASSES = "SELECT DISTINCT class FROM device_work"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from store_support import store_with
 
-from planewise.pipeline.store import Store, open_store, run_key
+from planewise.pipeline.store import Store, run_key
+from planewise.pipeline.stores import open_store
 from planewise.recorder.errors import IncompatibleInput, InputRefused, UsageError
 
 HOSTILE = [

@@ -59,11 +59,11 @@ def test_a_dry_run_removes_nothing_and_tells_the_same(store: Store, capsys: pyte
     assert run([*words, "--dry-run"]) == 0
     told = capsys.readouterr()
     assert tree(store.path) == before
-    assert "would remove 3 folders, 6 bytes" in told.err
+    assert "would remove 3 places, 6 bytes" in told.err
     assert run(words) == 0
     again = capsys.readouterr()
     assert json.loads(again.out) == json.loads(told.out)
-    assert "removed 3 folders, 6 bytes" in again.err
+    assert "removed 3 places, 6 bytes" in again.err
     assert run(["vacuum", "--store", str(store.path), "--keep-days", "-1"]) == 2
 
 

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch", reason="the torch extra is not installed")
 
 import planewise as pw  # noqa: E402
 from planewise.pipeline.ingest_stage import ingest_sources  # noqa: E402
-from planewise.pipeline.store import Store, open_store  # noqa: E402
+from planewise.pipeline.store import Store  # noqa: E402
+from planewise.pipeline.stores import open_store  # noqa: E402
 from planewise.recorder.torch_timing import timed_region  # noqa: E402
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "gpu_check.py"

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planewise.pipeline.ingest_stage import ingest_sources
-from planewise.pipeline.store import Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import open_store
 from support import TinyStore, emptied
 
 DATA = Path(__file__).parents[1] / "data" / "stormlog"
