@@ -1,8 +1,9 @@
 """A campaign night after night: what the first nightly costs, and one with a few new runs, by the runs that are new.
 
-Run: ``python benchmarks/campaign.py [--runs N] [--events N] [--new N]``. Runs are made as staged folders of real
-planes: one measured span, host spans, device intervals, memory events; two implementations in turn. Times are seconds
-of ``planewise nightly``'s own work in a process of its own; believe the ratio of the two nights.
+Run: ``python benchmarks/campaign.py [--runs N] [--events N] [--new N] [--jobs N] [--no-viewers]``. Runs are made as
+staged folders of real planes: one measured span, host spans, device intervals, memory events; two implementations in
+turn. Times are seconds of ``planewise nightly``'s own work in a process of its own; believe the ratio of the two
+nights.
 """
 
 from __future__ import annotations
@@ -31,7 +32,12 @@ from planewise.pipeline.campaign import load_campaign
 from planewise.pipeline.nightly import run_nightly
 from planewise.pipeline.store import Store
 begun = time.perf_counter()
-report = run_nightly(Store.open(sys.argv[1]), load_campaign(sys.argv[2]), [], lambda title: lambda *_: None)
+stages = []
+report = run_nightly(Store.open(sys.argv[1]), load_campaign(sys.argv[2]), [],
+                     lambda title: stages.append((title, time.perf_counter())) or (lambda *_: None),
+                     jobs=int(sys.argv[3]), viewers=sys.argv[4] == "True")
+stages.append(("", time.perf_counter()))
+print("  " + ", ".join(f"{a[0]} {b[1] - a[1]:.1f} s" for a, b in zip(stages, stages[1:])))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 fresh = sum(row.status == "published" for row in report.published)
 print("MEASURED", time.perf_counter() - begun, peak, fresh, report.comparisons[0]["verdict"])
@@ -114,7 +120,7 @@ def _planes(con: duckdb.DuckDBPyConnection, run_id: str, number: int, events: in
         FROM range({part // 2 * 2}) AS t (i)
     """
     tables = {"spans": spans, "device_intervals": intervals, "memory_events": memory}
-    found = {plane: con.execute(query).to_arrow_table() for plane, query in tables.items()}
+    found = {plane: con.sql(query).to_arrow_table() for plane, query in tables.items()}
     return {"runs": pa.Table.from_pylist([run], schema=PLANES["runs"].schema), **found}
 
 
@@ -129,10 +135,11 @@ def write_manifest(path: Path, runs: int) -> None:
     path.write_text(json.dumps(document))
 
 
-def night(store: Store, manifest: Path) -> tuple[float, float]:
+def night(store: Store, manifest: Path, jobs: int, viewers: bool) -> tuple[float, float]:
     """Seconds and peak MB of one nightly."""
-    words = [sys.executable, "-c", NIGHT, str(store.path), str(manifest)]
+    words = [sys.executable, "-c", NIGHT, str(store.path), str(manifest), str(jobs), str(viewers)]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    print(*[line for line in ran.stdout.splitlines() if line.startswith("  ")], sep="\n")
     lines = [line.split() for line in ran.stdout.splitlines() if line.startswith("MEASURED")]
     if not lines:
         raise SystemExit(ran.stderr)
@@ -148,6 +155,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--new", type=int, default=4)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--viewers", action=argparse.BooleanOptionalAction, default=True)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         store = Store.open(Path(folder) / "store", create=True)
@@ -155,11 +164,11 @@ def main() -> None:
         write_runs(store, 0, given.runs, given.events)
         write_manifest(manifest, given.runs)
         print(f"{given.runs} runs of {given.events} events")
-        first, _ = night(store, manifest)
+        first, _ = night(store, manifest, given.jobs, given.viewers)
         write_runs(store, given.runs, given.new, given.events)
         write_manifest(manifest, given.runs + given.new)
         print(f"{given.new} more")
-        second, _ = night(store, manifest)
+        second, _ = night(store, manifest, given.jobs, given.viewers)
         print(f"the second night took {second / first:.1%} of the first")
         with store.connect() as con:
             for question in QUESTIONS:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from ..recorder.errors import UsageError
+from .database import limit_threads
 from .views import views_digest
 
 Item = TypeVar("Item")
@@ -59,6 +60,7 @@ def _do(
             f"a node of the Ray cluster runs planewise {_release()}, this machine {release}",
             remedy="install the same release on every node",
         )
+    limit_threads(1)  # A task has one CPU.
     begun = repr((begin, given))
     if begin is not None and begun not in _begun:
         begin(*given)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeAlias, TypeVar
+
+from .database import limit_threads
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -64,10 +67,17 @@ def side_by_side(
         yield from on_ray(work, items, jobs.address, killed=killed, begin=begin, given=given)
         return
     count = max(min(jobs, len(items)), 1)
-    with ProcessPoolExecutor(count, get_context("spawn"), begin, given) as pool:
+    threads = max((os.cpu_count() or 1) // count, 1)
+    with ProcessPoolExecutor(count, get_context("spawn"), _begin_apart, (threads, begin, given)) as pool:
         futures = [pool.submit(work, item) for item in items]
         for item, future in zip(items, futures, strict=True):
             try:
                 yield future.result()
             except BrokenProcessPool:
                 yield killed(item)
+
+
+def _begin_apart(threads: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    limit_threads(threads)
+    if begin is not None:
+        begin(*given)
