@@ -75,5 +75,8 @@ gpu-check: $(VENV)/.installed-test ## check the recorder on a GPU (needs PyTorch
 fuzz: $(VENV)/.installed-test ## read damaged trace files until one breaks (INPUTS=..., MUTANTS=...)
 	$(BIN)/python tests/fuzz.py $(INPUTS) --mutants $(or $(MUTANTS),2000)
 
+faults: $(VENV)/.installed-test ## kill, fill and damage stores, and count what is lost or wrong (TRIES=...)
+	$(BIN)/python tests/faults.py --tries $(or $(TRIES),40)
+
 clean: ## remove the environment, the build links and the example store
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage $(STORE)
