@@ -10,7 +10,7 @@ STORE ?= store
 ROOMS := $(shell find recorder ingest sql pipeline -type d -not -name __pycache__)
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --config-settings editable_mode=strict
 
-.PHONY: help run test test-slow check docs coverage captures bench bench-recorder bench-compare bench-infer gpu-check fuzz clean
+.PHONY: help run test test-slow check docs coverage captures bench bench-recorder bench-compare bench-infer gpu-check fuzz faults clean
 
 help: ## print these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "  make %-15s %s\n", $$1, $$2}'
