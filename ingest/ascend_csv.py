@@ -18,7 +18,7 @@ from .decimals import NoNumber, as_double, microseconds_to_ns, scaled
 from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
 from .plane_rows import PlaneRows
-from .source import source_digest
+from .source import source_digest, source_name
 from .streams import StreamDamaged, chunks, head
 
 TOTAL = "PTA+GE"
@@ -94,7 +94,7 @@ class _Report:
     """The rows of one report, as planes."""
 
     def __init__(self, path: Path, report: str, run_id: str) -> None:
-        self.fates = Fates(path.absolute().name)
+        self.fates = Fates(source_name(path))
         self.devices: set[str] = set()
         self._path = path
         self._report = report

@@ -16,6 +16,7 @@ from .decimals import NoNumber, as_double, microseconds_to_ns
 from .fates import Fates
 from .host_nesting import OP, SPAN
 from .plane_rows import PlaneRows
+from .source import source_name
 
 _BACKEND = "msprof"
 _SINGLE_BYTES = ("Memcpy", "MEMCPY_ASYNC")
@@ -85,7 +86,7 @@ class TraceRows:
     """
 
     def __init__(self, path: Path, run_id: str, survey: Survey) -> None:
-        self.fates = Fates(path.absolute().name)
+        self.fates = Fates(source_name(path))
         self.devices: set[str] = set()
         self._path = path
         self._clock = run_id

@@ -11,6 +11,7 @@ from .ascend_csv import TOTAL
 from .ascend_tables import COUNTERS, Database, integer
 from .fates import Fates
 from .plane_rows import PlaneRows
+from .source import source_name
 
 _LOW = 2**32 - 1
 COLUMNS = {
@@ -39,7 +40,7 @@ class MemoryRows:
     """Rows of a database: the readers of memory and samples, over what every table's reader needs."""
 
     def __init__(self, path: Path, run_id: str, database: Database) -> None:
-        self.fates = Fates(path.absolute().name)
+        self.fates = Fates(source_name(path))
         self.devices: set[str] = set()
         self._database = database
         self._clock = run_id

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .contract import PlaneBatch, batch
+from .source import source_name
 
 _COVERED_BY: Mapping[str, tuple[str, ...]] = {
     "operations": ("ops",),
@@ -66,7 +67,7 @@ class ForeignRun:
         row = {
             **own,
             "seq": 0,
-            "source_name": path.absolute().name,
+            "source_name": source_name(path),
             "correlation_id": self.run_id,
             "capture_contract": foreign_contract(rows),
             "tags": sorted(self.tags.items()),

@@ -22,7 +22,7 @@ from ..recorder.errors import IncompatibleInput, InputRefused
 from .contract import PlaneBatch, batch, widen
 from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
-from .source import source_digest
+from .source import source_digest, source_name
 
 _INDEX = "infer.sqlite"
 _FORMAT = ("planewise.inference", 1)
@@ -54,7 +54,7 @@ class _Artifact:
         self._path = path
         self._digest = source_digest(path)
         self._run_id = foreign_run_id(path, self._digest)
-        self._fates = Fates(path.absolute().name)
+        self._fates = Fates(source_name(path))
         self._attached = 0
 
     def batches(self) -> Iterator[PlaneBatch]:

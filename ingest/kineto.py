@@ -21,7 +21,7 @@ from .kineto_finish import Finish
 from .kineto_run import base_ns, note_issues, run_row
 from .kineto_spill import Spill
 from .kineto_stream import EventStream
-from .source import source_digest
+from .source import source_digest, source_name
 from .streams import head
 
 _HEAD_BYTES = 1 << 16
@@ -68,7 +68,10 @@ class KinetoReader:
         if path.is_dir():
             raise InputRefused("is a folder, expected a trace file", source=path, code="not_a_file")
         with Spill() as spill, _digesting(path) as digest:
-            stream, collector = EventStream(path), Collector(path.name, spill, python_functions=self._python_functions)
+            stream, collector = (
+                EventStream(path),
+                Collector(source_name(path), spill, python_functions=self._python_functions),
+            )
             try:
                 _collect(stream, collector)
             except OSError as error:
@@ -105,7 +108,7 @@ def _finished(path: Path, stream: EventStream, collector: Collector, spill: Spil
     finish = Finish(run_id, base_ns(stream.metadata), collector, spill)
     yield from finish.batches()
     log = IssueLog()
-    note_issues(log, path.name, stream.damages, collector.unknown)
+    note_issues(log, source_name(path), stream.damages, collector.unknown)
     yield from log.batches(run_id)
     yield from collector.ledger.batches(run_id)
     found = {"link_keys": finish.link_keys, "device": finish.only_device, "data_lost": stream.lost}

@@ -20,7 +20,7 @@ from .plane_rows import PlaneRows
 from .snapshot_checks import INT64, block_fault, entry_fault, has_blocks, segment_fault, snapshot_parts
 from .snapshot_frames import Frames, category, plain_text, settings_tags
 from .snapshot_html import embedded_pickle, is_viz_page
-from .source import source_digest
+from .source import source_digest, source_name
 from .streams import head
 
 _MARKS = (b"device_traces", b"segments", b"total_size")
@@ -75,7 +75,7 @@ class _Snapshot:
         self.digest = digest
         self.segments, self.traces, self.extra = snapshot_parts(path, found, size)
         self.run_id = foreign_run_id(path, digest)
-        self.fates = Fates(path.absolute().name)
+        self.fates = Fates(source_name(path))
         self.frames = Frames()
         self._seq = 0
         self._devices: set[str] = set()

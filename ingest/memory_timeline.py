@@ -15,7 +15,7 @@ from .contract import PlaneBatch
 from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
 from .plane_rows import PlaneRows
-from .source import source_digest
+from .source import source_digest, source_name
 from .streams import StreamDamaged, chunks, head
 
 LIMIT_BYTES = 1 << 28
@@ -53,7 +53,7 @@ class MemoryTimelineReader:
         _refuse_other_export(path)
         digest = source_digest(path)
         run_id = foreign_run_id(path, digest)
-        fates = Fates(path.absolute().name)
+        fates = Fates(source_name(path))
         rows = PlaneRows("memory_timeline", run_id, "timestamp_ns", "action", "bytes", "category")
         for seq, entry in enumerate(_entries(path)):
             row = _row(entry)

@@ -12,7 +12,7 @@ from .foreign import ForeignRun, foreign_run_id
 from .nsys_report_rows import ReportRows
 from .nsys_report_source import Source
 from .nsys_report_text import Piece, ReportText, starts_report
-from .source import source_digest
+from .source import source_digest, source_name
 
 _HOW = "nsys stats --report cuda_gpu_trace,cuda_gpu_kern_sum --format csv --output OUT REPORT.nsys-rep"
 
@@ -32,7 +32,7 @@ class NsysCsvReader:
         path = Path(path)
         digest = source_digest(path)
         run_id = foreign_run_id(path, digest)
-        source = text_source(path, Fates(path.absolute().name), run_id)
+        source = text_source(path, Fates(source_name(path)), run_id)
         rows = ReportRows(run_id)
         try:
             yield from rows.read(source)

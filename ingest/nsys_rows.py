@@ -18,6 +18,7 @@ from .fates import Fates
 from .nsys_database import NsysDatabase
 from .nsys_nesting import enclosing_ranges
 from .nsys_tables import COPY_KINDS, EVENT_KINDS, PUSH_POP, START_END, Source, is_about_run, is_known_unread, source_of
+from .source import source_name
 
 _LOST = {
     "undecodable_record": "a time is no 64-bit integer, or the duration is none",
@@ -44,7 +45,7 @@ class NsysRows:
     """
 
     def __init__(self, path: Path, run_id: str, clock_id: str, database: NsysDatabase) -> None:
-        self.fates = Fates(path.absolute().name)
+        self.fates = Fates(source_name(path))
         self.devices: set[str] = set()
         self._database = database
         self._clock = clock_id

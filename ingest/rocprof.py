@@ -16,7 +16,7 @@ from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
 from .plane_rows import PlaneRows
 from .rocprof_records import Agent, ApiCall, Correlation, Document, KernelDispatch, KernelSymbol, MemoryCopy, Tool
-from .source import source_digest
+from .source import source_digest, source_name
 from .streams import StreamDamaged, chunks, head
 
 LIMIT_BYTES = 1 << 30
@@ -53,7 +53,7 @@ def _read(path: Path) -> Iterator[PlaneBatch]:
     digest = source_digest(path)
     document = _decoded(path)
     run_id = foreign_run_id(path, digest)
-    fates = Fates(path.absolute().name)
+    fates = Fates(source_name(path))
     devices: set[str] = set()
     seq = 0
     for index, tool in enumerate(document.tools):

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from ..recorder.planes import INT64_MAX
 from .contract import PlaneBatch, batch
+from .source import source_name
 
 Count = Annotated[int, Meta(ge=0, le=INT64_MAX)]
 """A non-negative integer that fits signed 64 bits."""
@@ -108,4 +109,4 @@ def run_batch(metadata: RunMetadata, *, path: Path, **provenance: Any) -> PlaneB
     """
     row = {name: msgspec.to_builtins(getattr(metadata, name)) for name in _OWN_FIELDS}
     row["tags"] = list(metadata.tags.items())
-    return batch("runs", [{"seq": 0, "source_name": path.absolute().name, **row, **provenance}])
+    return batch("runs", [{"seq": 0, "source_name": source_name(path), **row, **provenance}])

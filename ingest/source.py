@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,11 @@ from ..recorder.errors import InputRefused
 _BLOCK = 1 << 20
 _RESTS_NS = 2_000_000_000
 _known: dict[tuple[int, ...], str] = {}
+
+
+def source_name(path: Path) -> str:
+    """The base name of a source as text; bytes of a file name that are no UTF-8 are spelled ``\\xff``."""
+    return os.fsencode(path.absolute().name).decode(errors="backslashreplace")
 
 
 def source_digest(path: str | Path) -> str:

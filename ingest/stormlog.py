@@ -18,7 +18,7 @@ from .contract import PlaneBatch
 from .fates import Fates
 from .foreign import ForeignRun, foreign_run_id
 from .plane_rows import PlaneRows
-from .source import source_digest
+from .source import source_digest, source_name
 from .stormlog_envelope import ENVELOPE, artifacts_of, read_envelope
 from .stormlog_events import ActivityEvent, Context, Event, Fault, decoded, definition, entity
 from .streams import StreamDamaged, chunks, head
@@ -77,7 +77,7 @@ class _Artifact:
             self._files = artifacts_of(path, envelope)
         self._digest = digest
         self._run_id = foreign_run_id(path, digest)
-        self._fates = Fates(path.absolute().name)
+        self._fates = Fates(source_name(path))
         self._events = PlaneRows("engine_events", self._run_id, *_EVENT_COLUMNS.split())
         self._activities = PlaneRows("activities", self._run_id, *_ACTIVITY_COLUMNS.split())
         self._contexts: dict[str, Context] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -276,3 +277,15 @@ def test_a_damaged_run_in_the_store_stops_no_ingest(tmp_path: Path) -> None:
     again, fresh = tmp_path / "sources" / "0.jsonl", write_trace(tmp_path / "t.jsonl", "r2")
     statuses = [(r.status, r.code) for r in ingest_sources(store, [again, fresh])]
     assert statuses == [("refused", "unreadable_run"), ("ingested", None)]
+
+
+def test_a_file_name_that_is_no_utf_8_is_kept_as_text(tmp_path: Path) -> None:
+    kineto = {"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1,
+                                                    "dur": 2}]}  # fmt: skip
+    folder = tmp_path / "in"
+    write_trace(folder / os.fsdecode(b"candle-\xff.jsonl"))
+    (folder / os.fsdecode(b"kineto-\xfe.json")).write_text(json.dumps(kineto))
+    store = Store.open(tmp_path / "store", create=True)
+    assert [result.status for result in ingest_sources(store, [folder])] == ["ingested"] * 2
+    names = store.connect().execute("SELECT source_name FROM runs ORDER BY 1").fetchall()
+    assert names == [("candle-\\xff.jsonl",), ("kineto-\\xfe.json",)]
