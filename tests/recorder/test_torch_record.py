@@ -17,7 +17,8 @@ torch = pytest.importorskip("torch", reason="the torch extra is not installed")
 
 import planewise as pw  # noqa: E402
 from planewise.pipeline.ingest_stage import ingest_sources  # noqa: E402
-from planewise.pipeline.store import OpenStore, Store, open_store  # noqa: E402
+from planewise.pipeline.store import Store  # noqa: E402
+from planewise.pipeline.stores import OpenStore, open_store  # noqa: E402
 from planewise.recorder import torch_record  # noqa: E402
 from planewise.recorder.torch_profile import RowWriter, Walked  # noqa: E402
 from planewise.recorder.torch_record import _write_device_work, record_torch, torch_contract  # noqa: E402
