@@ -15,7 +15,8 @@ import torch
 
 import planewise as pw
 from planewise.pipeline.ingest_stage import ingest_sources
-from planewise.pipeline.store import OpenStore, Store, open_store
+from planewise.pipeline.store import Store
+from planewise.pipeline.stores import OpenStore, open_store
 from planewise.recorder.torch_timing import timed_region
 
 CLAIMS = {
