@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any, TypeAlias, TypeVar
 
-from .database import limit_threads
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -78,6 +76,8 @@ def side_by_side(
 
 
 def _begin_apart(threads: int, begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    from .database import limit_threads  # Loads DuckDB, which a capturing process does without.
+
     limit_threads(threads)
     if begin is not None:
         begin(*given)
