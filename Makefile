@@ -31,8 +31,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 run: $(VENV)/.installed ## run the nightly job over the shipped captures
 	@$(BIN)/planewise nightly --store $(STORE) --campaign examples/campaign.json examples/captures || [ $$? -eq 3 ]
 
-test: $(VENV)/.installed-test ## run the tests (installs torch for the CPU)
-	$(BIN)/python -m pytest -q -m "not slow"
+test: $(VENV)/.installed-test ## run the tests, one process a core (installs torch for the CPU)
+	$(BIN)/python -m pytest -q -m "not slow" --numprocesses auto --maxprocesses 8 --dist worksteal
 
 test-slow: $(VENV)/.installed-test ## run the tests that take more than ten seconds each
 	$(BIN)/python -m pytest -q -m slow
